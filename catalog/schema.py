@@ -1,0 +1,143 @@
+"""Rows of the catalog as typed, frozen records. Peaks are dense; memory is usable bytes; money is USD."""
+
+from dataclasses import dataclass
+from datetime import date
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    """Where a row comes from: the file and line of the catalog, the text it was read in, and the day."""
+
+    file: str
+    line: int
+    source: str
+    date: date | None
+
+    def __str__(self) -> str:
+        """`catalog/gpus.csv:7 (vendor datasheet, 2026-02-02)`."""
+        day = self.date.isoformat() if self.date else "date unknown"
+        return f"{self.file}:{self.line} ({self.source}, {day})"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU variant. Peak fields are dense TFLOP/s (TOPS for int8), None where the GPU has no such unit.
+
+    `bf16_dense_tflop_per_s` is with FP32 accumulation. `link_kind` is nvlink | nvlink-bridge | pcie | none (no
+    peer-to-peer); `link_gb_per_s` is one way and per GPU. `consumer` marks cards whose licence bars data centres.
+    """
+
+    gpu_id: str
+    vendor: str
+    architecture: str
+    form_factor: str
+    memory_usable_bytes: int
+    memory_sold_gb: float
+    memory_bandwidth_gb_per_s: float
+    bf16_dense_tflop_per_s: float
+    fp16_fp16acc_dense_tflop_per_s: float | None
+    tf32_dense_tflop_per_s: float | None
+    fp32_tflop_per_s: float | None
+    fp8_dense_tflop_per_s: float | None
+    int8_dense_tops: float | None
+    fp4_dense_tflop_per_s: float | None
+    link_kind: str
+    link_gb_per_s: float
+    pcie_gb_per_s: float
+    p2p: bool
+    tdp_w: float
+    max_gpus_per_node: int
+    consumer: bool
+    release_year: int | None
+    confidence: str
+    memory_origin: str
+    notes: str
+    ref: SourceRef
+
+    def peak_tflop_per_s(self, precision: str) -> float | None:
+        """Dense peak for `precision` (fp32, tf32, bf16, fp16, fp8, int8, fp4); None if the GPU has no such unit."""
+        return {
+            "fp32": self.fp32_tflop_per_s,
+            "tf32": self.tf32_dense_tflop_per_s,
+            "bf16": self.bf16_dense_tflop_per_s,
+            "fp16": self.bf16_dense_tflop_per_s,
+            "fp8": self.fp8_dense_tflop_per_s,
+            "int8": self.int8_dense_tops,
+            "fp4": self.fp4_dense_tflop_per_s,
+        }[precision]
+
+
+@dataclass(frozen=True, slots=True)
+class LlmArchitecture:
+    """Shape of an open model. `parameters` is the published total; `active_parameters` are used per token (MoE)."""
+
+    model_id: str
+    family: str
+    parameters: float
+    active_parameters: float
+    layers: int
+    hidden_size: int
+    attention_heads: int
+    kv_heads: int
+    head_dim: int
+    ffn_size: int
+    gated_ffn: bool
+    vocabulary_size: int
+    tied_embeddings: bool
+    qkv_bias: bool
+    experts: int
+    experts_per_token: int
+    expert_ffn_size: int
+    shared_experts: int
+    sliding_window_tokens: int | None
+    max_context_tokens: int | None
+    confidence: str
+    notes: str
+    ref: SourceRef
+
+
+@dataclass(frozen=True, slots=True)
+class CloudOffer:
+    """One rentable node type at one provider and place, with one purchase option and price (per NODE, USD)."""
+
+    offer_id: str
+    provider: str
+    region: str
+    instance_type: str
+    gpu_id: str
+    gpus_per_node: int
+    purchase_option: str
+    """on-demand | spot | reserved | committed-use."""
+    term_months: float | None
+    price_usd_per_node_hour: float
+    upfront_usd_per_node: float
+    billing_step: str
+    vcpus: float | None
+    ram_gib: float | None
+    confidence: str
+    notes: str
+    ref: SourceRef
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOffer:
+    """One node type that can be bought (a card in a host counts as a node), with power and upkeep."""
+
+    server_id: str
+    gpu_id: str
+    gpus_per_node: int
+    price_usd_per_node: float
+    price_low_usd: float | None
+    price_high_usd: float | None
+    nameplate_kw: float
+    idle_kw: float
+    load_kw: float
+    useful_life_months: float
+    residual_fraction: float
+    maintenance_fraction_per_year: float
+    installation_usd_per_node: float
+    lead_time_months: float
+    consumer: bool
+    confidence: str
+    notes: str
+    ref: SourceRef

@@ -1,0 +1,1 @@
+"""Problem files: what a buyer may write, and how it is read."""

@@ -1,0 +1,258 @@
+"""The problem file as a schema. Every field's docstring is its manual (also in the published JSON Schema)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from optimizer.estimator.workloads import AnyWorkload, Measurement
+from optimizer.quantities import (
+    Bytes,
+    BytesPerS,
+    Count,
+    CountOrZero,
+    Day,
+    Fraction,
+    FractionPerYear,
+    Hours,
+    Kilowatts,
+    Model,
+    Money,
+    MoneyPerHour,
+    MoneyPerKwh,
+    MoneyPerKwMonth,
+    MoneyPerMonth,
+    Months,
+    NonNegative,
+    Positive,
+    TflopPerS,
+)
+
+PurchaseOption = Literal["owned", "reserved", "committed-use", "on-demand", "spot"]
+PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = ("owned", "reserved", "committed-use", "on-demand", "spot")
+
+
+class Period(Model):
+    """A stretch of the horizon at whose start one can buy or sign."""
+
+    start_month: NonNegative
+    months: Positive
+
+
+class Horizon(Model):
+    """How far the plan looks and when it may order."""
+
+    months: Positive = 12.0
+    periods: Literal["monthly", "quarterly", "yearly", "once"] | list[Period] = "quarterly"
+
+
+class Finance(Model):
+    """How money at different times is compared."""
+
+    discount_rate: FractionPerYear = 0.0
+    """Effective annual rate."""
+
+
+class Site(Model):
+    """Where owned hardware stands. Left out: owned hardware is not considered, unless quoted."""
+
+    electricity: MoneyPerKwh = 0.0
+    pue: Annotated[float, Field(ge=1, le=3)] = 1.0
+    hosting: MoneyPerKwMonth = 0.0
+    """Colocation fee per kW of nameplate power and month."""
+    power_limit_it: Kilowatts | None = None
+    """Most nameplate kW of owned nodes."""
+    consumer_gpus_allowed: bool = True
+    """Licence terms of consumer cards (GeForce) bar them from data centres: false leaves them out of owning."""
+
+
+class TimeSlice(Model):
+    """A part of every stretch of time, in its proportion."""
+
+    name: str
+    share_of_hours: Annotated[float, Field(gt=0, le=1)]
+
+
+class ExchangeRate(Model):
+    """Worth of one unit of a foreign currency in the problem's currency, and the day it was read."""
+
+    rate: Positive
+    date: Day
+    source: str = ""
+
+
+class OwnGpu(Model):
+    """A GPU the catalog does not have, or that you want to describe yourself. Names are taken verbatim."""
+
+    memory: Bytes | None = None
+    """Usable memory."""
+    bandwidth: BytesPerS | None = None
+    bf16: TflopPerS | None = None
+    """Dense peak at 16 bits with FP32 accumulation."""
+    fp8: TflopPerS | None = None
+    int8: TflopPerS | None = None
+    fp4: TflopPerS | None = None
+    tf32: TflopPerS | None = None
+    fp32: TflopPerS | None = None
+    link: Literal["nvlink", "pcie", "none"] = "pcie"
+    link_bandwidth: BytesPerS | None = None
+    """One way, per GPU."""
+    gpus_per_node: Count = 8
+    tdp: Kilowatts | None = None
+
+
+class ResidualPoint(Model):
+    """Share of the purchase price that a node is worth at an age."""
+
+    age: Months
+    fraction: Fraction
+
+
+class Offer(Model):
+    """What quotes and existing hardware share: a kind of node and what running it costs."""
+
+    gpu: str
+    gpus_per_node: Count = 1
+    provider: str | None = None
+    region: str | None = None
+    power: Kilowatts | None = None
+    """Nameplate power of a node."""
+    idle_power: Kilowatts | None = None
+    """Drawn by an idle node; 30 % of nameplate by default (owned)."""
+    load_power: Kilowatts | None = None
+    """Drawn by a busy node; nameplate by default (owned)."""
+    pue: Annotated[float, Field(ge=1, le=3)] | None = None
+    """The site's by default."""
+    electricity: MoneyPerKwh | None = None
+    """The site's by default."""
+    hosting: MoneyPerKwMonth | None = None
+    """The site's by default."""
+    maintenance: FractionPerYear = 0.0
+    """Share of the purchase price per year (support, spares)."""
+    availability: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Productive share of the hours of a node."""
+    useful_life: Months | None = None
+    """Months of service; 60 by default (owned)."""
+    residual: list[ResidualPoint] | Fraction | None = None
+    """Worth by age, or the share left at the end of the useful life (10 % by default)."""
+    retire: Months | None = None
+    """Age at which a node is taken out of service; never by default."""
+    date: Day | None = None
+    """Day of the price."""
+    source: str = "buyer's quote"
+
+
+class Quote(Offer):
+    """An offer made to the buyer, beside the catalog's."""
+
+    name: Annotated[str, Field(min_length=1)]
+    purchase: PurchaseOption
+    price: Money | MoneyPerHour | None = None
+    """Owned: per node. Rented: per node and hour (`21.6 USD/h`), or per month or year with that unit."""
+    per: Literal["node", "gpu"] = "node"
+    """Whether the price is per node or per GPU."""
+    upfront: Money = 0.0
+    """Paid at the order, per node, not refunded (reserved)."""
+    installation: Money = 0.0
+    """Paid at the order, per node (owned)."""
+    term: Months | None = None
+    """Length of a reservation."""
+    cancellable: bool = False
+    """Whether a term that runs past the horizon ends with it at no charge."""
+    lead_time: Months = 0.0
+    """Order to arrival."""
+    min_nodes: Count = 1
+    """Least nodes per order."""
+    max_nodes: CountOrZero | None = None
+    """Most nodes at one time."""
+    interruptible: bool | None = None
+    """Whether the provider may take the node back; spot is, the rest is not, by default."""
+    interruptions_per_hour: NonNegative = 0.0
+    """Per node and hour."""
+    hours_lost: Hours = 0.0
+    """Work lost per interruption."""
+    consumer: bool | None = None
+    """Whether the licence terms of consumer cards apply; as the catalog says of the GPU by default."""
+
+
+class ExistingNodes(Offer):
+    """Hardware already owned, or a reservation already signed."""
+
+    name: str | None = None
+    nodes: Count
+    age: Months = 0.0
+    """Age at the start of the horizon."""
+    paid: Money = 0.0
+    """Purchase price per node (sunk): only its residual value counts."""
+    term: Months | None = None
+    """Months left of a signed reservation; none for owned nodes."""
+    fee: MoneyPerHour = 0.0
+    """Per node and hour (signed reservation)."""
+
+
+class AllowDeny(Model):
+    """Names allowed and names barred."""
+
+    allow: list[str] | None = None
+    deny: list[str] = Field(default_factory=list)
+
+
+class Options(Model):
+    """What may be bought or rented."""
+
+    gpus: list[str] | None = None
+    """GPU types considered; those of quotes and existing nodes count as listed. All of the catalog by default."""
+    purchase: list[PurchaseOption] | None = None
+    """Ways of paying considered; all by default (owned needs a site or a quote)."""
+    providers: AllowDeny = AllowDeny()
+    regions: list[str] | None = None
+    """Region patterns (us-*, eu-west-1)."""
+    catalog: bool = True
+    """Whether the catalog's offers are considered beside quotes and existing hardware."""
+    price_age_limit: Hours | None = None
+    """Leave out prices older than this (and prices without a date)."""
+    quotes: list[Quote] = Field(default_factory=list)
+    existing: list[ExistingNodes] = Field(default_factory=list)
+
+
+class ProviderLimit(Model):
+    """Limit on one provider."""
+
+    max_nodes: CountOrZero
+
+
+class Limits(Model):
+    """What must not be passed."""
+
+    capex: Money | None = None
+    """Purchases, installation and upfront fees over the horizon, undiscounted."""
+    opex: MoneyPerMonth | None = None
+    """Running costs per month in every period, undiscounted."""
+    npv: Money | None = None
+    """The whole cost (net present value, net of salvage)."""
+    spot_share: Fraction | dict[str, Fraction] | None = None
+    """Most that interruptible capacity may serve: of each class's rate (services) or of the work (jobs)."""
+    providers: dict[str, ProviderLimit] = Field(default_factory=dict)
+    stock: dict[str, CountOrZero] = Field(default_factory=dict)
+    """Most nodes at one time, by offer name or id."""
+    gpus: dict[str, CountOrZero] = Field(default_factory=dict)
+    """Most GPUs held or rented at one time, by GPU type."""
+
+
+class Problem(Model):
+    """One buyer's question."""
+
+    name: Annotated[str, Field(min_length=1)]
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
+    exchange_rates: dict[str, ExchangeRate] = Field(default_factory=dict)
+    horizon: Horizon = Horizon()
+    finance: Finance = Finance()
+    site: Site | None = None
+    slices: list[TimeSlice] | None = None
+    """Time slices of your own; from the services' profiles by default."""
+    workloads: Annotated[list[AnyWorkload], Field(min_length=1)]
+    measurements: list[Measurement] = Field(default_factory=list)
+    gpus: dict[str, OwnGpu] = Field(default_factory=dict)
+    options: Options = Options()
+    limits: Limits = Limits()
+    goal: Literal["cost"] = "cost"
+    """Least net present cost."""

@@ -1,0 +1,43 @@
+"""How a number was obtained: a chain of steps that `explain` prints."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One link of a derivation: `symbol = value unit`, by `formula` from `inputs`, as `source` says."""
+
+    symbol: str
+    value: float
+    unit: str
+    formula: str
+    inputs: tuple[tuple[str, float], ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A figure that the answer rests on and that somebody may want to change.
+
+    `kind` is measured | catalog | user | estimate | default; `low` and `high` bound an estimate.
+    """
+
+    name: str
+    value: float | str
+    unit: str
+    source: str
+    kind: str
+    date: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Steps in the order in which they were taken; the last one is the result."""
+
+    steps: tuple[Step, ...] = field(default=())
+
+    def then(self, step: Step) -> "Trace":
+        """Return the trace lengthened by `step`."""
+        return Trace((*self.steps, step))

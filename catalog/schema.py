@@ -23,8 +23,9 @@ class SourceRef:
 class Gpu:
     """A GPU variant. Peak fields are dense TFLOP/s (TOPS for int8), None where the GPU has no such unit.
 
-    `bf16_dense_tflop_per_s` is with FP32 accumulation. `link_kind` is nvlink | nvlink-bridge | pcie | none (no
-    peer-to-peer); `link_gb_per_s` is one way and per GPU. `consumer` marks cards whose licence bars data centres.
+    The bf16 and fp16 peaks are with FP32 accumulation; T4 and V100 have no bf16. `link_kind` is nvlink (all GPUs of
+    the node) | nvlink-bridge (pairs only, beyond them PCIe) | infinity-fabric | roce | pcie | none (no peer-to-peer:
+    through host memory); `link_gb_per_s` is one way and per GPU. `consumer` marks cards whose licence bars data centres.
     """
 
     gpu_id: str
@@ -34,7 +35,8 @@ class Gpu:
     memory_usable_bytes: int
     memory_sold_gb: float
     memory_bandwidth_gb_per_s: float
-    bf16_dense_tflop_per_s: float
+    bf16_dense_tflop_per_s: float | None
+    fp16_dense_tflop_per_s: float | None
     fp16_fp16acc_dense_tflop_per_s: float | None
     tf32_dense_tflop_per_s: float | None
     fp32_tflop_per_s: float | None
@@ -60,7 +62,7 @@ class Gpu:
             "fp32": self.fp32_tflop_per_s,
             "tf32": self.tf32_dense_tflop_per_s,
             "bf16": self.bf16_dense_tflop_per_s,
-            "fp16": self.bf16_dense_tflop_per_s,
+            "fp16": self.fp16_dense_tflop_per_s,
             "fp8": self.fp8_dense_tflop_per_s,
             "int8": self.int8_dense_tops,
             "fp4": self.fp4_dense_tflop_per_s,
@@ -94,6 +96,8 @@ class LlmArchitecture:
     confidence: str
     notes: str
     ref: SourceRef
+    sliding_window_layers: int = 0
+    """Layers whose attention sees only the last `sliding_window_tokens`; the others see the whole context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,26 @@ class ServerOffer:
     installation_usd_per_node: float
     lead_time_months: float
     consumer: bool
+    confidence: str
+    notes: str
+    ref: SourceRef
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCost:
+    """One reference price of a place to run hardware: electricity, colocation, PUE, upkeep, resale, network or staff.
+
+    `value` is in `unit` (kept as published, also EUR); None where the source prints only a range.
+    """
+
+    cost_id: str
+    kind: str
+    item: str
+    region: str
+    value: float | None
+    value_low: float | None
+    value_high: float | None
+    unit: str
     confidence: str
     notes: str
     ref: SourceRef

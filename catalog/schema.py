@@ -25,7 +25,7 @@ class Gpu:
 
     The bf16 and fp16 peaks are with FP32 accumulation; T4 and V100 have no bf16. `link_kind` is nvlink (all GPUs of
     the node) | nvlink-bridge (pairs only, beyond them PCIe) | infinity-fabric | roce | pcie | none (no peer-to-peer:
-    through host memory); `link_gb_per_s` is one way and per GPU. `consumer` marks cards whose licence bars data centres.
+    through host memory); `link_gb_per_s` is one way and per GPU. `consumer`: the licence bars data centres.
     """
 
     gpu_id: str

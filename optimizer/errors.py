@@ -3,6 +3,7 @@
 OptimizerError
 ├── ProblemFileError   the problem file (or plan file) is wrong: carries every finding with its place
 ├── CatalogLookupError a GPU, model or offer name that the catalog does not settle
+├── OutputError        a file that cannot be written
 └── SolverError        the solver refused the model or returned something unusable (a fault of ours)
 """
 
@@ -45,6 +46,10 @@ class ProblemFileError(OptimizerError):
 
 class CatalogLookupError(OptimizerError):
     """A name that the catalog does not know, or that could mean several entries."""
+
+
+class OutputError(OptimizerError):
+    """A file that cannot be written."""
 
 
 class SolverError(OptimizerError):

@@ -1,13 +1,15 @@
 """Values that carry a unit: what a buyer may write (`5 days`, `8 %`, `0.12 USD/kWh`) and the one number it becomes.
 
 Every annotated type names the unit of the number it yields. A text with a unit is always accepted; a bare number only
-where the unit is beyond doubt (a fraction, a price in the problem's currency, a count).
+where the unit is beyond doubt (a fraction, a price in the problem's currency, a count). Validation with the context
+`{"normalised": True}` reads a problem that was dumped: there a bare number is in the canonical unit.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from math import inf, isfinite
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
@@ -35,7 +37,9 @@ class Model(BaseModel):
     )
 
 
-_NUMBER = re.compile(r"^\s*([-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
+_CURRENCY_CODE = re.compile(r"(?:[A-Z]{3})?")
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_NUMBER = re.compile(rf"^\s*([-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*$")
 
 
 def split_quantity(text: str) -> tuple[float, str]:
@@ -53,7 +57,11 @@ def split_quantity(text: str) -> tuple[float, str]:
             f'expected a number with a unit, found "{text}"; write digits, with _ between thousands and . for decimals'
         )
         raise ValueError(msg)
-    return float(match[1].replace("_", "")), match[2]
+    number = float(match[1].replace("_", ""))
+    if not isfinite(number):
+        msg = f'expected a finite number, found "{text}"'
+        raise ValueError(msg)
+    return number, match[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ class Unit:
         if isinstance(value, bool) or value is None or not isinstance(value, int | float | str):
             msg = f"expected {self.kind}, found {_shown(value)}; write e.g. {self.example}"
             raise ValueError(msg)
-        number, unit = (float(value), "") if not isinstance(value, str) else split_quantity(value)
+        number, unit = (_finite(value), "") if not isinstance(value, str) else split_quantity(value)
         if not unit:
             if self.bare is None:
                 msg = f"expected {self.kind} with its unit, found {_shown(value)}; write e.g. {self.example}"
@@ -81,6 +89,17 @@ class Unit:
             msg = f'unknown unit "{unit}" for {self.kind}; write e.g. {self.example} ({", ".join(self.factors)})'
             raise ValueError(msg)
         return number * factor
+
+
+def _finite(value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = inf
+    if not isfinite(number):
+        msg = f"expected a finite number, found {value if isinstance(value, float) else 'one beyond 1e308'}"
+        raise ValueError(msg)
+    return number
 
 
 def _shown(value: object) -> str:
@@ -128,11 +147,21 @@ BYTES_PER_S = Unit(
 GROWTH_PER_MONTH = Unit("a growth", {"%/month": 0.01, "% per month": 0.01, "%": 0.01}, '"4 %/month"')
 
 
-def _parser(unit: Unit) -> Callable[[object], float]:
-    return unit.parse
+def _normalised(value: object, info: ValidationInfo) -> bool:
+    """Whether `value` is a number in the canonical unit, from a dumped problem."""
+    return bool(info.context and info.context.get("normalised")) and type(value) in (int, float)
 
 
-def _growth_per_month(value: object) -> float:
+def _parser(unit: Unit) -> Callable[[object, ValidationInfo], float]:
+    def parse(value: object, info: ValidationInfo) -> float:
+        return _finite(value) if _normalised(value, info) else unit.parse(value)  # type: ignore[arg-type]
+
+    return parse
+
+
+def _growth_per_month(value: object, info: ValidationInfo) -> float:
+    if _normalised(value, info):
+        return _finite(value)  # type: ignore[arg-type]
     if isinstance(value, str) and value.rstrip().endswith(("/year", "per year")):
         yearly = FRACTION_PER_YEAR.parse(value)
         return float((1 + yearly) ** (1 / 12) - 1)
@@ -177,19 +206,16 @@ def _money(suffixes: Mapping[str, float], example: str) -> Callable[[object, Val
     def parse(value: object, info: ValidationInfo) -> float:
         currencies = (info.context or {}).get("currencies", Currencies())
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            return _finite(value)
         if not isinstance(value, str):
             msg = f"expected an amount of money, found {_shown(value)}; write e.g. {example}"
             raise ValueError(msg)  # noqa: TRY004  pydantic turns ValueErrors into findings
         number, unit = split_quantity(value)
-        code, _, per = unit.partition("/")
-        per = per.strip()
-        if "" in suffixes and not code.strip():
-            return number
-        if per not in suffixes:
+        code, _, per = (part.strip() for part in unit.partition("/"))
+        if per not in suffixes or not _CURRENCY_CODE.fullmatch(code):
             msg = f'unknown unit "{unit}"; write e.g. {example}'
             raise ValueError(msg)
-        return number * (currencies.factor(code.strip()) if code.strip() else 1.0) * suffixes[per]
+        return number * (currencies.factor(code) if code else 1.0) * suffixes[per]
 
     return parse
 
@@ -257,7 +283,7 @@ def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         msg = f"expected a number, found {_shown(value)}"
         raise ValueError(msg)  # noqa: TRY004  pydantic turns ValueErrors into findings
-    return float(value)
+    return _finite(value)
 
 
 def _whole(value: object) -> int:
@@ -280,9 +306,11 @@ def _date(value: object) -> date:
     raise ValueError(msg)
 
 
-def _start_hours(value: object) -> float:
+def _start_hours(value: object, info: ValidationInfo) -> float:
     """`month 6` (from the start of the horizon), a duration with its unit, or 0."""
-    match = re.fullmatch(r"month\s+([\d.]+)", value.strip()) if isinstance(value, str) else None
+    if _normalised(value, info):
+        return _finite(value)  # type: ignore[arg-type]
+    match = re.fullmatch(r"month\s+([0-9]+(?:\.[0-9]+)?)", value.strip()) if isinstance(value, str) else None
     if match:
         return float(match[1]) * HOURS_PER_MONTH
     return 0.0 if value == 0 and not isinstance(value, bool) else HOURS.parse(value)

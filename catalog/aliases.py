@@ -1,0 +1,101 @@
+"""Names as vendors, clouds, price files and measurement sets write them, mapped to ids of the catalog.
+
+Two names are the same if their words agree without case, punctuation and order ("H100-SXM-80GB" is "H100-80GB-SXM"),
+or their letters agree without separators, save between digits ("rtx4090"; but "llama-27b" is not "llama-2-7b"). What
+that does not reach stands in `aliases.csv`; a name with several rows there is ambiguous.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+
+from catalog.errors import AmbiguousNameError, CatalogFileError, UnknownNameError
+from catalog.rows import read_raw_rows
+
+Key = tuple[str, ...]
+
+KINDS = ("gpu", "gpu-word", "model", "model-word")
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """One row of `aliases.csv`: `name` may mean the id `target` (kind gpu, model) or carries no meaning (…-word)."""
+
+    kind: str
+    name: str
+    target: str
+
+
+def read_aliases(path: Traversable, label: str) -> tuple[Alias, ...]:
+    """The rows of an alias file. Raises CatalogFileError for an unknown kind or an empty cell."""
+    aliases = []
+    for row in read_raw_rows(path, label, ("kind", "alias", "target")):
+        alias = Alias(row.cells["kind"], row.cells["alias"], row.cells["target"])
+        if alias.kind not in KINDS:
+            raise CatalogFileError(label, row.line, "kind", f"{alias.kind!r} is not one of {', '.join(KINDS)}")
+        if not alias.name or not (alias.target or alias.kind.endswith("-word")):
+            raise CatalogFileError(label, row.line, "alias", "an alias needs a name and the id it means")
+        aliases.append(alias)
+    return tuple(aliases)
+
+
+class AliasTable:
+    """Names of one kind (GPU or model). `ignored_words` carry no meaning ("nvidia", "instruct")."""
+
+    def __init__(
+        self, kind: str, ids: Iterable[str], aliases: Iterable[tuple[str, str]], ignored_words: Collection[str] = ()
+    ) -> None:
+        self._kind = kind
+        self._ids = tuple(ids)
+        self._ignored = frozenset(ignored_words)
+        self._targets: dict[Key, dict[str, None]] = {}
+        self._names: dict[str, str] = {}
+        for alias, target in aliases:
+            self._add(alias, target)
+        self._own: dict[Key, str] = {key: row_id for row_id in self._ids for key in self._keys(row_id)}
+        self._names.update({row_id.casefold(): row_id for row_id in self._ids})
+
+    def resolve(self, name: str) -> str:
+        """The id that `name` means. Raises AmbiguousNameError with the choices, or UnknownNameError."""
+        found = self.candidates(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise AmbiguousNameError(name, found, self._kind)
+        raise UnknownNameError(name, self.suggestions(name), self._kind)
+
+    def candidates(self, name: str) -> tuple[str, ...]:
+        """All ids that `name` may mean, in the order of the catalog; none if it is unknown."""
+        for key in self._keys(name):
+            if key in self._own:
+                return (self._own[key],)
+        for key in self._keys(name):
+            if key in self._targets:
+                return tuple(row_id for row_id in self._ids if row_id in self._targets[key])
+        return ()
+
+    def suggestions(self, name: str) -> tuple[str, ...]:
+        """Up to three ids whose names look like `name`."""
+        near = difflib.get_close_matches(name.casefold(), self._names, n=6, cutoff=0.6)
+        return tuple(dict.fromkeys(self._names[text] for text in near))[:3]
+
+    def unknown_targets(self) -> Mapping[str, str]:
+        """Aliases that point to an id that is not in the catalog."""
+        return {name: target for name, target in self._names.items() if target not in self._ids}
+
+    def _add(self, alias: str, target: str) -> None:
+        for key in self._keys(alias):
+            self._targets.setdefault(key, {})[target] = None
+        self._names.setdefault(alias.casefold(), target)
+
+    def _keys(self, name: str) -> tuple[Key, Key]:
+        words = [word for word in _words(name) if word not in self._ignored]
+        return tuple(sorted(words)), (re.sub(r"(?<!\d) | (?!\d)", "", " ".join(words)),)
+
+
+def _words(name: str) -> list[str]:
+    """Lower-case words of the last part of a path; socket generations (SXM4, SXM5) count as SXM."""
+    words = re.findall(r"[a-z0-9]+", re.sub(r"(\d)\.(\d)", r"\1point\2", name.casefold().rsplit("/", 1)[-1]))
+    return ["sxm" if re.fullmatch(r"sxm\d", word) else word for word in words]

@@ -12,6 +12,8 @@ from catalog.checks import GPU_RULES, MODEL_RULES, OFFER_RULES, SERVER_RULES
 from catalog.rows import Layout, Record, Table
 from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost
 
+DEFAULT_DIRECTORY: Traversable = files("catalog")
+
 GPU_LAYOUT = Layout(Gpu, "gpu_id", "accessed_on", GPU_RULES)
 MODEL_LAYOUT = Layout(LlmArchitecture, "model_id", "accessed_on", MODEL_RULES)
 OFFER_LAYOUT = Layout(CloudOffer, "offer_id", "priced_on", OFFER_RULES)
@@ -136,4 +138,4 @@ class Catalog:
 
 def load_catalog(directory: Path | None = None) -> Catalog:
     """The catalog in `directory`, or the one that comes with the package. Reads nothing yet."""
-    return Catalog(directory, str(directory)) if directory else Catalog(files("catalog"), "catalog")
+    return Catalog(directory, str(directory)) if directory else Catalog(DEFAULT_DIRECTORY, "catalog")

@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from importlib.resources.abc import Traversable
@@ -57,7 +57,7 @@ class Table(Generic[Record]):
         """Raw rows by id. Raises CatalogFileError for a missing file, a wrong header, an empty or a repeated id."""
         by_id: dict[str, RawRow] = {}
         id_column = self._layout.id_column
-        columns = [*_column_types(self._layout.record), "source", self._layout.date_column]
+        columns = [*self._types, "source", self._layout.date_column]
         for row in read_raw_rows(self._path, self._label, columns):
             row_id = row.cells[id_column]
             if not row_id:
@@ -83,8 +83,13 @@ class Table(Generic[Record]):
         """The newest date of the file as text (ISO dates sort as text); empty if there is none."""
         return max((row.cells[self._layout.date_column] for row in self.rows.values()), default="")
 
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        hints = get_type_hints(self._layout.record)
+        return {name: hint for name, hint in hints.items() if name != "ref"}
+
     def _parse(self, row: RawRow) -> Record:
-        values = {name: self._cell(row, name, hint) for name, hint in _column_types(self._layout.record).items()}
+        values = {name: self._cell(row, name, hint) for name, hint in self._types.items()}
         make: Callable[..., Record] = self._layout.record
         record = make(**values, ref=self._source(row))
         for rule in self._layout.rules:
@@ -112,12 +117,12 @@ def read_raw_rows(path: Traversable, label: str, columns: Sequence[str]) -> Iter
     reader = csv.DictReader(io.StringIO(_read_text(path, label), newline=""), strict=True)
     try:
         _check_header(label, reader.fieldnames or (), columns)
-        line = reader.line_num + 1
         for cells in reader:
             if None in cells or None in cells.values():
-                raise CatalogFileError(label, line, None, f"needs {len(columns)} cells, one for each column")
+                message = f"needs {len(columns)} cells, one for each column"
+                raise CatalogFileError(label, reader.line_num, None, message)
+            line = reader.line_num - sum(text.count("\n") for text in cells.values())
             yield RawRow(line, {name: text.strip() for name, text in cells.items()})
-            line = reader.line_num + 1
     except csv.Error as error:
         raise CatalogFileError(label, reader.line_num, None, f"not readable as CSV ({error})") from error
 
@@ -154,11 +159,6 @@ def _check_header(label: str, header: Sequence[str], columns: Sequence[str]) -> 
     faults = [f"{word} {', '.join(names)}" for word, names in (("missing", missing), ("unknown", unknown)) if names]
     if faults:
         raise CatalogFileError(label, 1, None, f"columns: {'; '.join(faults)}")
-
-
-def _column_types(record: type[Any]) -> dict[str, Any]:
-    hints = get_type_hints(record)
-    return {field.name: hints[field.name] for field in fields(record) if field.name != "ref"}
 
 
 def _parse_float(text: str) -> float:

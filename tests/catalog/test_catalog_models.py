@@ -1,0 +1,82 @@
+"""Model shapes: the parameters that a shape implies are the parameters that are published."""
+
+import pytest
+
+from catalog import LlmArchitecture, load_catalog
+
+CATALOG = load_catalog()
+
+
+def parameters_of_shape(model: LlmArchitecture, *, tied: bool | None = None) -> int:
+    """L(2had + 2hkd + 3hf + 2h + bias) + h + Vh, the embedding twice unless tied; two matrices if not gated."""
+    hidden, width = model.hidden_size, model.head_dim
+    attention = 2 * hidden * model.attention_heads * width + 2 * hidden * model.kv_heads * width
+    bias = (model.attention_heads + 2 * model.kv_heads) * width if model.qkv_bias else 0
+    matrices = 3 if model.gated_ffn else 2
+    if model.experts > 1:
+        feed_forward = model.experts * (matrices * hidden * model.expert_ffn_size + hidden)
+    else:
+        feed_forward = matrices * hidden * model.ffn_size
+    is_tied = model.tied_embeddings if tied is None else tied
+    embedding = model.vocabulary_size * hidden * (1 if is_tied else 2)
+    return model.layers * (attention + feed_forward + 2 * hidden + bias) + hidden + embedding
+
+
+@pytest.mark.parametrize("model", CATALOG.models(), ids=lambda model: model.model_id)
+def test_shape_gives_the_published_parameters(model: LlmArchitecture) -> None:
+    """Within 0.1 % for every model, gated, plain or with experts (which add their router)."""
+    assert parameters_of_shape(model) == pytest.approx(model.parameters, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("llama-2-7b", 6_738_415_616), ("qwen-72b", 72_287_920_128), ("llama-3.2-1b", 1_235_814_400)],
+)
+def test_gated_blocks_count_three_matrices(name: str, parameters: int) -> None:
+    """Published counts to the digit; two matrices would give 5 033 164 800 for the first."""
+    model = CATALOG.model(name)
+    assert model.parameters == parameters == parameters_of_shape(model)
+
+
+def test_tied_embeddings_count_once() -> None:
+    """Llama 3.2 1B untied would have 1 498 482 688 parameters."""
+    model = CATALOG.model("llama-3.2-1b")
+    assert model.tied_embeddings
+    assert parameters_of_shape(model, tied=False) == 1_498_482_688
+
+
+@pytest.mark.parametrize(
+    ("name", "active"),
+    [("mixtral-8x7b", 12.88e9), ("mixtral-8x22b", 39.15e9), ("qwen3-30b-a3b", 3.35e9), ("gpt-oss-120b", 5.13e9)],
+)
+def test_active_parameters_are_those_of_the_chosen_experts(name: str, active: float) -> None:
+    """Published active counts of mixture-of-experts models."""
+    assert CATALOG.model(name).active_parameters == pytest.approx(active, rel=0.003)
+
+
+def test_dense_models_use_all_parameters() -> None:
+    """Active equals total exactly where there is one expert."""
+    for model in CATALOG.models():
+        assert (model.active_parameters == model.parameters) is (model.experts == 1), model.model_id
+
+
+def test_llama_3_keeps_kv_cache_small() -> None:
+    """8 key-value heads of 128: 131 072 bytes per token in bf16 for 32 layers, not 524 288 of all 32 heads."""
+    model = CATALOG.model("llama-3-8b")
+    assert 2 * model.layers * model.kv_heads * model.head_dim * 2 == 131_072
+
+
+def test_head_width_is_not_always_hidden_over_heads() -> None:
+    """Qwen3 32B: 64 heads of 128 on a hidden size of 5120."""
+    model = CATALOG.model("qwen3-32b")
+    assert model.attention_heads * model.head_dim != model.hidden_size
+
+
+def test_windows_name_the_layers_they_cover() -> None:
+    """gpt-oss alternates windowed and full layers; Mistral 7B v0.1 windows every layer, v0.2 none."""
+    oss = CATALOG.model("gpt-oss-120b")
+    assert (oss.sliding_window_tokens, oss.sliding_window_layers, oss.layers) == (128, 18, 36)
+    assert CATALOG.model("mistral-7b-v0.1").sliding_window_layers == 32
+    assert CATALOG.model("mistral-7b").sliding_window_tokens is None
+    for model in CATALOG.models():
+        assert bool(model.sliding_window_tokens) is bool(model.sliding_window_layers), model.model_id

@@ -1,0 +1,50 @@
+"""All constraint families, in the order in which their rows are built: a new one is one function and one entry here."""
+
+from collections.abc import Callable, Iterator
+
+from optimizer.model.families.capacity import fleet_balance, pool_capacity
+from optimizer.model.families.jobs import deadline, scaling_limit, single_gpu_type
+from optimizer.model.families.limits import (
+    budget_capex,
+    budget_npv,
+    budget_opex,
+    interruptible_share,
+    minimum_order,
+    provider_limit,
+    site_power,
+    supply_limit,
+)
+from optimizer.model.families.services import (
+    compute,
+    demand_coverage,
+    memory_bandwidth,
+    memory_capacity,
+    replica_time,
+    whole_replica,
+)
+from optimizer.model.instance import Instance
+from optimizer.model.rows import CostLine, Row
+from optimizer.model.variables import Variables
+
+Family = Callable[[Instance, Variables, tuple[CostLine, ...]], Iterator[Row]]
+FAMILIES: tuple[Family, ...] = (
+    demand_coverage,
+    compute,
+    memory_bandwidth,
+    replica_time,
+    whole_replica,
+    memory_capacity,
+    pool_capacity,
+    fleet_balance,
+    deadline,
+    single_gpu_type,
+    scaling_limit,
+    supply_limit,
+    provider_limit,
+    interruptible_share,
+    minimum_order,
+    budget_capex,
+    budget_opex,
+    budget_npv,
+    site_power,
+)

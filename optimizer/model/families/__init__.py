@@ -1,0 +1,1 @@
+"""Constraint families by room: services, capacity, jobs, limits. `constraints.FAMILIES` lists them."""

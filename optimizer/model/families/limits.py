@@ -1,0 +1,188 @@
+"""Families of limits: supply, providers, interruptible capacity, order sizes, budgets, power.
+
+The docstring of a family is its inequality, then why. Left-hand sides hold variables only, right-hand sides data only,
+both in the buyer's units.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from optimizer.model.instance import Instance, spot_share
+from optimizer.model.lookup import (
+    cell_index,
+    nodes_in_service,
+    rate_in,
+    summed,
+    work_columns,
+)
+from optimizer.model.rows import CostLine, Row, row
+from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
+
+
+def supply_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Nodes of an option held, on order and rented at one time ≤ its stock; GPUs of a type ≤ limits.gpus."""
+    for option in instance.options:
+        if option.max_nodes is None or option.existing_nodes:
+            continue
+        if option.held:
+            for block in instance.grid.blocks:
+                counted = [
+                    (v.acquire[option.option_id, o.period], 1.0)
+                    for o in instance.orders
+                    if o.option is option and o.on_order_or_held(block.start_month)
+                ]
+                index = (option.option_id, f"month-{block.start_month:g}")
+                if len(counted) > 0:
+                    yield row("supply_limit", index, counted, "<=", option.max_nodes, "nodes")
+        else:
+            yield from _rented_limit(instance, v, "supply_limit", {option.option_id: 1.0}, option.max_nodes, "nodes")
+    for gpu, limit in instance.problem.limits.gpus.items():
+        weights = {o.option_id: float(o.gpus_per_node) for o in instance.options if o.gpu_id == gpu}
+        yield from _rented_limit(instance, v, "supply_limit", weights, limit, "GPUs", label=gpu)
+
+
+def provider_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Nodes held and rented at a provider at one time ≤ its limit, in every block and slice."""
+    for provider, limit in instance.problem.limits.providers.items():
+        weights = {o.option_id: 1.0 for o in instance.options if o.provider == provider}
+        yield from _rented_limit(instance, v, "provider_limit", weights, limit.max_nodes, "nodes", label=provider)
+
+
+def _rented_limit(
+    instance: Instance,
+    v: Variables,
+    family: str,
+    weights: dict[str, float],
+    limit: float,
+    unit: str,
+    label: str | None = None,
+) -> Iterator[Row]:
+    """Σ weight × nodes in service or rented ≤ limit per cell; a job with a least size counts it at once."""
+    hired: dict[CellKey, list[WorkPlace]] = defaultdict(list)
+    for place in v.places:
+        if place.nodes is not None and place.option.option_id in weights:
+            hired[cell_key(place.cell)].append(place)
+    for cell in instance.cells():
+        key = cell_key(cell)
+        held = [(n, w) for o, w in weights.items() if (n := nodes_in_service(v, o, key)) is not None]
+        mean = [(p.nodes, weights[p.option.option_id]) for p in hired[key] if p.nodes is not None]
+        index = (label or next(iter(weights)), *cell_index(instance, key))
+        if held or mean:
+            yield row(family, index, [*held, *mean], "<=", limit, unit)
+        for place in hired[key]:
+            if place.hired_on is not None:
+                at_once = weights[place.option.option_id] * place.least_nodes_at_once
+                who = (place.demand.name, str(place.alternative))
+                yield row(family, (*index, *who), [*held, (place.hired_on, at_once)], "<=", limit, unit)
+
+
+def interruptible_share(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Served or done on interruptible capacity ≤ its share: of each class's rate in each slice, of a job's work."""
+    served = defaultdict(list)
+    for (server, name, key), column in v.serve.items():
+        if instance.servers[server].option.interruptible:
+            served[instance.servers[server].workload, name, key].append(column)
+    for demand in instance.rate_demands:
+        share = spot_share(instance.problem, demand.workload)
+        for cell in instance.cells():
+            rate = rate_in(instance, demand.rate_per_s, cell)
+            columns = served[demand.workload, demand.request_class, cell_key(cell)]
+            if columns and share < 1:
+                index = (demand.workload, demand.request_class, *cell_index(instance, cell_key(cell)))
+                terms = [(c, rate) for c in columns]
+                yield row("interruptible_share", index, terms, "<=", share * rate, "requests/s")
+    for volume in instance.volume_demands:
+        places = [p for p in v.places if p.demand is volume and p.option.interruptible]
+        if places and volume.interruptible_share < 1:
+            terms = [(c, volume.amount) for p in places for c in work_columns(p)]
+            limit = volume.interruptible_share * volume.amount
+            yield row("interruptible_share", (volume.name,), terms, "<=", limit, volume.unit)
+
+
+def minimum_order(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Least × ordered ≤ nodes ≤ most × ordered: an order is nothing, or at least the least."""
+    for order in instance.orders:
+        key = (order.option.option_id, order.period)
+        if key not in v.ordered:
+            continue
+        nodes, ordered = v.acquire[key], v.ordered[key]
+        most = float(order.option.max_nodes or _most_nodes(instance, order.option.option_id))
+        least = float(order.option.min_nodes)
+        yield row("minimum_order", (*key, "least"), [(nodes, 1.0), (ordered, -least)], ">=", 0.0, "nodes")
+        yield row("minimum_order", (*key, "most"), [(nodes, 1.0), (ordered, -max(most, least))], "<=", 0.0, "nodes")
+
+
+def _most_nodes(instance: Instance, option_id: str) -> float:
+    """Nodes of an option that would serve all demand alone: no order needs to be larger."""
+    option = next(o for o in instance.options if o.option_id == option_id)
+    total = float(option.min_nodes)
+    for demand in instance.rate_demands:
+        peak = max((rate for period in demand.rate_per_s for rate in period), default=0.0)
+        for server in instance.servers:
+            if server.option is option and server.workload == demand.workload:
+                load = server.load(demand.request_class) or 0.0
+                total += (peak * load + 1) * server.occupied_gpus / option.gpus_per_node + 1
+    for volume in instance.volume_demands:
+        for alternative in volume.alternatives:
+            hours = min((c.hours for c in volume.cells), default=1.0)
+            for member, estimate in alternative.members:
+                if member is option:
+                    gpus = volume.amount / (estimate.units_per_gpu_hour * option.productive_share * hours)
+                    total += max(gpus, alternative.min_gpus) / option.gpus_per_node + 1
+    return total
+
+
+CAPEX_TERMS = ("capex", "installation", "upfront_fee")
+OPEX_TERMS = ("usage_fee", "holding_fee", "energy", "hosting", "maintenance")
+
+
+def budget_capex(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Capex + installation + upfront fees over the horizon, undiscounted ≤ limits.capex."""
+    limit = instance.problem.limits.capex
+    if limit is not None:
+        lines = [line for line in ledger if line.term in CAPEX_TERMS]
+        yield _budget_row("budget_capex", ("horizon",), lines, limit, instance.problem.currency)
+
+
+def budget_opex(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Running costs of a period ÷ its months, undiscounted ≤ limits.opex, in every listed period."""
+    limit = instance.problem.limits.opex
+    if limit is None:
+        return
+    for period in instance.grid.periods:
+        lines = [line for line in ledger if line.period == period.index and line.term in OPEX_TERMS]
+        unit = f"{instance.problem.currency}/month"
+        yield _budget_row("budget_opex", (f"period-{period.index + 1}",), lines, limit, unit, period.months)
+
+
+def budget_npv(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Present value of everything, net of salvage ≤ limits.npv."""
+    limit = instance.problem.limits.npv
+    if limit is not None:
+        terms = [(column, value) for line in ledger for column, _, value in line.terms]
+        fixed = sum(line.constant_npv for line in ledger)
+        yield row("budget_npv", ("horizon",), summed(terms), "<=", limit - fixed, instance.problem.currency)
+
+
+def _budget_row(
+    family: str, index: tuple[str, ...], lines: Iterable[CostLine], limit: float, unit: str, months: float = 1.0
+) -> Row:
+    lines = list(lines)
+    terms = [(column, quantity * line.unit_price / months) for line in lines for column, quantity, _ in line.terms]
+    fixed = sum(line.constant_quantity * line.unit_price for line in lines) / months
+    return row(family, index, summed(terms), "<=", limit - fixed, unit)
+
+
+def site_power(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Σ nameplate kW × owned nodes in service ≤ site.power_limit_it, in every block."""
+    limit = instance.problem.site.power_limit_it if instance.problem.site else None
+    if limit is None:
+        return
+    for block in instance.grid.blocks:
+        terms = [
+            (v.stock[o.option_id, block.index], o.nameplate_kw)
+            for o in instance.held_options
+            if o.purchase_option == "owned" and (o.option_id, block.index) in v.stock
+        ]
+        if terms:
+            yield row("site_power", (f"month-{block.start_month:g}",), terms, "<=", limit, "kW")

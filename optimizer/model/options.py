@@ -1,0 +1,359 @@
+"""Supply: quotes, existing hardware, cloud offers and servers all become one type, `Option`.
+
+Constraints never ask who owns a node. `billing` is "use" (paid by the hour rented) or "holding" (paid from arrival to
+the end of its term, used or not; owned nodes are held without a term).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fnmatch import fnmatchcase
+
+from catalog.schema import CloudOffer, Gpu, ServerOffer
+from optimizer.problem.schema import ExistingNodes, Offer, Options, Problem, Quote, Site
+from optimizer.units import HOURS_PER_DAY
+
+DEFAULT_USEFUL_LIFE_MONTHS = 60.0
+DEFAULT_RESIDUAL_FRACTION = 0.1
+DEFAULT_IDLE_SHARE = 0.3
+"""Idle power as a share of nameplate where nothing is said (shown as an assumption)."""
+OWN_PROVIDER = "own"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to have nodes of a GPU type. Money is per node, in the problem's currency."""
+
+    option_id: str
+    gpu_id: str
+    gpus_per_node: int
+    provider: str
+    region: str
+    purchase_option: str
+    billing: str
+    price_per_node_hour: float = 0.0
+    upfront_per_node: float = 0.0
+    capex_per_node: float = 0.0
+    installation_per_node: float = 0.0
+    term_months: float | None = None
+    cancellable: bool = False
+    lead_months: float = 0.0
+    min_nodes: int = 1
+    max_nodes: int | None = None
+    existing_nodes: int = 0
+    age_months: float = 0.0
+    availability: float = 1.0
+    interruptible: bool = False
+    interruptions_per_node_hour: float = 0.0
+    hours_lost_per_interruption: float = 0.0
+    useful_life_months: float = DEFAULT_USEFUL_LIFE_MONTHS
+    residual_points: tuple[tuple[float, float], ...] = ((0.0, 1.0), (DEFAULT_USEFUL_LIFE_MONTHS, 0.1))
+    retire_months: float | None = None
+    nameplate_kw: float = 0.0
+    idle_kw: float = 0.0
+    load_kw: float = 0.0
+    pue: float = 1.0
+    electricity_per_kwh: float = 0.0
+    hosting_per_kw_month: float = 0.0
+    maintenance_fraction_per_year: float = 0.0
+    source: str = ""
+    price_date: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether nodes are held for a term or owned (else rented by the hour)."""
+        return self.billing == "holding"
+
+    @property
+    def productive_share(self) -> float:
+        """Useful share of a node's paid hours: availability ÷ (1 + interruption rate × hours lost each)."""
+        return self.availability / (1.0 + self.interruptions_per_node_hour * self.hours_lost_per_interruption)
+
+    @property
+    def pool(self) -> tuple[str, int, str, str]:
+        """Nodes that can work on one job together: same GPU, node size, provider and region."""
+        return (self.gpu_id, self.gpus_per_node, self.provider, self.region)
+
+    def held_until(self, arrival_month: float) -> float:
+        """Month at which a node that arrives at `arrival_month` leaves: end of term, retirement, or never."""
+        ends = [m for m in (self.term_months, self.retire_months) if m is not None]
+        return arrival_month + min(ends) if ends else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An offer that was not considered, and why (part of the answer to "why not X")."""
+
+    option_id: str
+    gpu_id: str
+    reason: str
+
+
+def matches(patterns: Sequence[str] | None, text: str) -> bool:
+    """Whether `text` matches one of the shell patterns (None or empty: anything)."""
+    return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
+
+
+def _residual(offer: Offer, life_months: float) -> tuple[tuple[float, float], ...]:
+    if isinstance(offer.residual, list):
+        return tuple((point.age, point.fraction) for point in offer.residual)
+    end = DEFAULT_RESIDUAL_FRACTION if offer.residual is None else offer.residual
+    return ((0.0, 1.0), (life_months, end))
+
+
+def _site_value(own: float | None, site: Site | None, name: str, default: float) -> float:
+    if own is not None:
+        return own
+    return float(getattr(site, name)) if site else default
+
+
+def _running(offer: Offer, site: Site | None, *, owned: bool) -> dict[str, float]:
+    """Power and its price: only owned nodes draw the buyer's electricity."""
+    nameplate = offer.power or 0.0
+    if not owned:
+        return {"nameplate_kw": 0.0}
+    idle = DEFAULT_IDLE_SHARE * nameplate if offer.idle_power is None else offer.idle_power
+    return {
+        "nameplate_kw": nameplate,
+        "idle_kw": idle,
+        "load_kw": nameplate if offer.load_power is None else offer.load_power,
+        "pue": _site_value(offer.pue, site, "pue", 1.0),
+        "electricity_per_kwh": _site_value(offer.electricity, site, "electricity", 0.0),
+        "hosting_per_kw_month": _site_value(offer.hosting, site, "hosting", 0.0),
+        "maintenance_fraction_per_year": offer.maintenance,
+    }
+
+
+def from_quote(quote: Quote, site: Site | None) -> Option:
+    """A buyer's quote; a price per GPU is turned into one per node."""
+    owned = quote.purchase == "owned"
+    price = (quote.price or 0.0) * (quote.gpus_per_node if quote.per == "gpu" else 1)
+    life = quote.useful_life or DEFAULT_USEFUL_LIFE_MONTHS
+    return Option(
+        option_id=quote.name,
+        gpu_id=quote.gpu,
+        gpus_per_node=quote.gpus_per_node,
+        provider=quote.provider or (OWN_PROVIDER if owned else quote.name),
+        region=quote.region or "",
+        purchase_option=quote.purchase,
+        billing="use" if quote.purchase in ("on-demand", "spot") else "holding",
+        price_per_node_hour=0.0 if owned else price,
+        upfront_per_node=quote.upfront,
+        capex_per_node=price if owned else 0.0,
+        installation_per_node=quote.installation,
+        term_months=quote.term,
+        cancellable=quote.cancellable,
+        lead_months=quote.lead_time,
+        min_nodes=quote.min_nodes,
+        max_nodes=quote.max_nodes,
+        availability=quote.availability,
+        interruptible=quote.purchase == "spot" if quote.interruptible is None else quote.interruptible,
+        interruptions_per_node_hour=quote.interruptions_per_hour,
+        hours_lost_per_interruption=quote.hours_lost,
+        useful_life_months=life,
+        residual_points=_residual(quote, life),
+        retire_months=quote.retire,
+        source=quote.source,
+        price_date=quote.date.isoformat() if quote.date else "",
+        **_running(quote, site, owned=owned),
+    )
+
+
+def from_existing(nodes: ExistingNodes, index: int, site: Site | None) -> Option:
+    """Hardware already held: it needs no order; what was paid is sunk, its residual value counts."""
+    owned = nodes.term is None
+    life = nodes.useful_life or DEFAULT_USEFUL_LIFE_MONTHS
+    return Option(
+        option_id=nodes.name or f"existing-{index + 1}-{nodes.gpu}",
+        gpu_id=nodes.gpu,
+        gpus_per_node=nodes.gpus_per_node,
+        provider=nodes.provider or OWN_PROVIDER,
+        region=nodes.region or "",
+        purchase_option="owned" if owned else "reserved",
+        billing="holding",
+        price_per_node_hour=nodes.fee,
+        capex_per_node=nodes.paid,
+        term_months=nodes.term,
+        max_nodes=nodes.nodes,
+        existing_nodes=nodes.nodes,
+        age_months=nodes.age,
+        availability=nodes.availability,
+        useful_life_months=life,
+        residual_points=_residual(nodes, life),
+        retire_months=None if nodes.retire is None else max(0.0, nodes.retire - nodes.age),
+        source=nodes.source,
+        price_date=nodes.date.isoformat() if nodes.date else "",
+        **_running(nodes, site, owned=owned),
+    )
+
+
+def from_cloud_offer(offer: CloudOffer, rate: float) -> Option:
+    """A row of the catalog's offers, its dollars turned into the problem's currency at `rate`."""
+    held = offer.purchase_option in ("reserved", "committed-use")
+    return Option(
+        option_id=offer.offer_id,
+        gpu_id=offer.gpu_id,
+        gpus_per_node=offer.gpus_per_node,
+        provider=offer.provider,
+        region=offer.region,
+        purchase_option=offer.purchase_option,
+        billing="holding" if held else "use",
+        price_per_node_hour=offer.price_usd_per_node_hour * rate,
+        upfront_per_node=offer.upfront_usd_per_node * rate,
+        term_months=offer.term_months if held else None,
+        interruptible=offer.purchase_option == "spot",
+        source=str(offer.ref),
+        price_date=offer.ref.date.isoformat() if offer.ref.date else "",
+    )
+
+
+def from_server(server: ServerOffer, site: Site, rate: float) -> Option:
+    """A node that can be bought, standing at the buyer's site."""
+    return Option(
+        option_id=server.server_id,
+        gpu_id=server.gpu_id,
+        gpus_per_node=server.gpus_per_node,
+        provider=OWN_PROVIDER,
+        region="",
+        purchase_option="owned",
+        billing="holding",
+        capex_per_node=server.price_usd_per_node * rate,
+        installation_per_node=server.installation_usd_per_node * rate,
+        lead_months=server.lead_time_months,
+        useful_life_months=server.useful_life_months,
+        residual_points=((0.0, 1.0), (server.useful_life_months, server.residual_fraction)),
+        nameplate_kw=server.nameplate_kw,
+        idle_kw=server.idle_kw,
+        load_kw=server.load_kw,
+        pue=site.pue,
+        electricity_per_kwh=site.electricity,
+        hosting_per_kw_month=site.hosting,
+        maintenance_fraction_per_year=server.maintenance_fraction_per_year,
+        source=str(server.ref),
+        price_date=server.ref.date.isoformat() if server.ref.date else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The options considered and the offers left out."""
+
+    options: tuple[Option, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def list_supply(
+    problem: Problem,
+    gpus: Iterable[Gpu],
+    offers: Iterable[CloudOffer],
+    servers: Iterable[ServerOffer],
+    today: date,
+) -> Supply:
+    """All options that the problem allows, in the order quotes, existing, catalog; dominated offers are left out.
+
+    `gpus` gives the licence class of cards; `today` dates the age of prices.
+    """
+    consumer = {gpu.gpu_id for gpu in gpus if gpu.consumer}
+    usd = _usd_rate(problem)
+    found = [(from_quote(quote, problem.site), quote.consumer) for quote in problem.options.quotes]
+    found += [(from_existing(nodes, i, problem.site), False) for i, nodes in enumerate(problem.options.existing)]
+    if problem.options.catalog:
+        found += [(from_cloud_offer(offer, usd), None) for offer in offers]
+        site = problem.site
+        found += [(from_server(server, site, usd), None) for server in servers] if site else []
+    kept: list[Option] = []
+    left_out: list[LeftOut] = []
+    for option, says_consumer in found:
+        is_consumer = option.gpu_id in consumer if says_consumer is None else says_consumer
+        reason = _barred(option, problem, today, consumer=is_consumer)
+        if reason:
+            left_out.append(LeftOut(option.option_id, option.gpu_id, reason))
+        else:
+            kept.append(_with_stock_limit(option, problem))
+    kept, dominated = drop_dominated(kept, problem)
+    return Supply(tuple(kept), (*left_out, *dominated))
+
+
+def _usd_rate(problem: Problem) -> float:
+    if problem.currency == "USD" or "USD" not in problem.exchange_rates:
+        return 1.0
+    return problem.exchange_rates["USD"].rate
+
+
+def _barred(option: Option, problem: Problem, today: date, *, consumer: bool) -> str:
+    """Why the problem's own words keep an option out; empty if they do not."""
+    wanted = problem.options
+    if option.existing_nodes:
+        return ""
+    rules = (
+        (wanted.gpus is not None and option.gpu_id not in wanted.gpus, "GPU type is not in options.gpus"),
+        (
+            wanted.purchase is not None and option.purchase_option not in wanted.purchase,
+            f"purchase option {option.purchase_option} is not in options.purchase",
+        ),
+        (
+            wanted.providers.allow is not None and not matches(wanted.providers.allow, option.provider),
+            f"provider {option.provider} is not in options.providers.allow",
+        ),
+        (
+            bool(wanted.providers.deny) and matches(wanted.providers.deny, option.provider),
+            f"provider {option.provider} is in options.providers.deny",
+        ),
+        (
+            bool(wanted.regions) and bool(option.region) and not matches(wanted.regions, option.region),
+            f"region {option.region} is not in options.regions",
+        ),
+        (
+            consumer and option.purchase_option == "owned" and not (problem.site or Site()).consumer_gpus_allowed,
+            "the licence of consumer cards bars them from data centres (site.consumer_gpus_allowed: false)",
+        ),
+        (_too_old(option, wanted, today), f"price of {option.price_date or 'unknown date'} is past price_age_limit"),
+    )
+    return next((reason for barred, reason in rules if barred), "")
+
+
+def _too_old(option: Option, wanted: Options, today: date) -> bool:
+    if wanted.price_age_limit is None:
+        return False
+    if not option.price_date:
+        return True
+    age_hours = (today - date.fromisoformat(option.price_date)).days * HOURS_PER_DAY
+    return age_hours > wanted.price_age_limit
+
+
+def _with_stock_limit(option: Option, problem: Problem) -> Option:
+    stock = problem.limits.stock.get(option.option_id)
+    if stock is None or (option.max_nodes is not None and option.max_nodes <= stock):
+        return option
+    return replace(option, max_nodes=stock)
+
+
+def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Option], list[LeftOut]]:
+    """Leave out offers that another, unlimited one beats or equals in everything the model can see.
+
+    Only offers rented by use, without stock or provider limit on the better one, in no measurement, and reachable for
+    the same workloads (no workload restricts regions) are compared.
+    """
+    if any(w.data.regions for w in problem.workloads):
+        return list(options), []
+    measured = {m.option for m in problem.measurements if m.option}
+    pools_held = {o.pool for o in options if o.held}
+    kept: list[Option] = []
+    dominated: list[LeftOut] = []
+    by_price = sorted(options, key=lambda o: (o.price_per_node_hour, o.option_id))
+    best: dict[tuple[object, ...], Option] = {}
+    for option in by_price:
+        key = (option.gpu_id, option.gpus_per_node, option.purchase_option, option.productive_share)
+        comparable = not option.held and option.option_id not in measured and option.pool not in pools_held
+        winner = best.get(key)
+        if comparable and winner is not None:
+            dominated.append(
+                LeftOut(option.option_id, option.gpu_id, f"same node, not cheaper than {winner.option_id}")
+            )
+            continue
+        kept.append(option)
+        unlimited = option.max_nodes is None and option.provider not in problem.limits.providers
+        if comparable and unlimited and winner is None:
+            best[key] = option
+    order = {o.option_id: i for i, o in enumerate(options)}
+    return sorted(kept, key=lambda o: order[o.option_id]), dominated

@@ -1,0 +1,99 @@
+"""Rows and cost lines as plain data: what a constraint family and a cost term yield.
+
+Columns are numbers handed out by `Columns`; only the solver adapter knows PuLP. A row is kept in the buyer's units and
+divided by `scale` on its way to the solver, so that no coefficient or right-hand side leaves HiGHS's safe range.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+LARGE = 1e3
+"""Rows without a right-hand side are scaled down when their largest coefficient passes this."""
+
+
+@dataclass(slots=True)
+class Columns:
+    """The decision variables, in the order in which they were made."""
+
+    names: list[str] = field(default_factory=list)
+    upper: list[float | None] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+
+    def add(self, family: str, index: Iterable[object], *, upper: float | None = None, integer: bool = False) -> int:
+        """Make a variable ≥ 0 and return its column number."""
+        self.names.append("__".join((family, *map(str, index))))
+        self.upper.append(upper)
+        self.integer.append(integer)
+        return len(self.names) - 1
+
+    def __len__(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+
+Term = tuple[int, float]
+"""(column, coefficient)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One constraint: Σ coefficient × variable (<=, >=, =) rhs, in `unit`."""
+
+    family: str
+    index: tuple[str, ...]
+    terms: tuple[Term, ...]
+    sense: str
+    rhs: float
+    unit: str
+    scale: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """`family__a__b`."""
+        return "__".join((self.family, *self.index))
+
+    def lhs(self, values: Sequence[float]) -> float:
+        """Left-hand side at a point."""
+        return sum(coefficient * values[column] for column, coefficient in self.terms)
+
+
+def row(family: str, index: Iterable[object], terms: Iterable[Term], sense: str, rhs: float, unit: str) -> Row:
+    """Make a row scaled by its right-hand side, or by its largest coefficient where that is large."""
+    kept = tuple((column, float(c)) for column, c in terms if c != 0)
+    scale = abs(rhs)
+    if scale == 0:
+        largest = max((abs(c) for _, c in kept), default=1.0)
+        scale = largest if largest > LARGE else 1.0
+    return Row(family, tuple(map(str, index)), kept, sense, float(rhs), unit, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """One line of the ledger: quantity × unit price, linear in the variables.
+
+    `terms` are (column, quantity per unit of the variable, present value of that quantity's cost); `constant_*` cover
+    what is paid whatever is decided. `period` is the listed period in which it is paid, or their number for "after the
+    horizon". The objective is Σ present value over all lines, and the report is the same lines at the solution.
+    """
+
+    term: str
+    option_id: str
+    period: int
+    unit: str
+    unit_price: float
+    source: str
+    terms: tuple[tuple[int, float, float], ...]
+    constant_quantity: float = 0.0
+    constant_npv: float = 0.0
+
+    def quantity(self, values: Sequence[float]) -> float:
+        """Quantity at a point."""
+        return self.constant_quantity + sum(q * values[column] for column, q, _ in self.terms)
+
+    def amount(self, values: Sequence[float]) -> float:
+        """Undiscounted amount at a point."""
+        return self.unit_price * self.quantity(values)
+
+    def npv(self, values: Sequence[float]) -> float:
+        """Present value at a point."""
+        return self.constant_npv + sum(v * values[column] for column, _, v in self.terms)

@@ -1,0 +1,231 @@
+"""Decision variables: one function per family, made only where they can matter.
+
+`serve` and `work` are shares (of a class's rate in a cell, of a job's work), so that a load of any size, also far below
+the solver's tolerance, is a number between 0 and 1. An option that cannot be used has no variable, never a row that
+forbids it.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from optimizer.estimator.types import JobEstimate
+from optimizer.model.instance import Alternative, Instance, Server, VolumeDemand, occupied_gpus
+from optimizer.model.options import Option
+from optimizer.model.rows import Columns
+from optimizer.model.timegrid import Cell
+
+CellKey = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPlace:
+    """One (job, alternative, option, cell) with its columns.
+
+    `free`: share of the work on GPUs that services leave free there; `hired`: share on nodes rented for the job, with
+    `nodes` their number on average. `slots`: GPU groups at once on free GPUs, where sizes need to be whole.
+    `gpus_per_share`: GPUs on average in the cell for the whole job there.
+    """
+
+    demand: VolumeDemand
+    alternative: int
+    option: Option
+    estimate: JobEstimate
+    cell: Cell
+    gpus_per_share: float
+    free: int | None = None
+    hired: int | None = None
+    nodes: int | None = None
+    hired_on: int | None = None
+    slots: int | None = None
+
+    @property
+    def occupied_per_gpu(self) -> float:
+        """GPUs kept from others per GPU working (groups that do not divide a node waste the rest)."""
+        group = self.estimate.deployment.gpus_per_replica
+        return occupied_gpus(group, self.option.gpus_per_node) / group
+
+    @property
+    def least_nodes_at_once(self) -> int:
+        """Nodes that the job's least size needs at once."""
+        least = self.demand.alternatives[self.alternative].min_gpus * self.occupied_per_gpu
+        return math.ceil(least / self.option.gpus_per_node - 1e-9)
+
+
+@dataclass(slots=True)
+class Variables:
+    """Columns by meaning. Keys: option ids, period numbers, (block, slice) cells, server numbers."""
+
+    columns: Columns = field(default_factory=Columns)
+    acquire: dict[tuple[str, int], int] = field(default_factory=dict)
+    ordered: dict[tuple[str, int], int] = field(default_factory=dict)
+    stock: dict[tuple[str, int], int] = field(default_factory=dict)
+    rent: dict[tuple[str, CellKey], int] = field(default_factory=dict)
+    replicas: dict[tuple[int, CellKey], int] = field(default_factory=dict)
+    serve: dict[tuple[int, str, CellKey], int] = field(default_factory=dict)
+    runs: dict[tuple[str, int], int] = field(default_factory=dict)
+    working: dict[tuple[str, int, CellKey], int] = field(default_factory=dict)
+    places: list[WorkPlace] = field(default_factory=list)
+
+
+def cell_key(cell: Cell) -> CellKey:
+    """(block, slice)."""
+    return (cell.block, cell.slice)
+
+
+def make_variables(instance: Instance) -> Variables:
+    """All variables of an instance."""
+    variables = Variables()
+    add_acquire(instance, variables)
+    add_stock(instance, variables)
+    add_serve(instance, variables)
+    add_rent(instance, variables)
+    add_runs(instance, variables)
+    add_work(instance, variables)
+    return variables
+
+
+def add_acquire(instance: Instance, v: Variables) -> None:
+    """Nodes ordered per held option and period, and whether anything is ordered where an order has a least size."""
+    for order in instance.orders:
+        option = order.option
+        key = (option.option_id, order.period)
+        v.acquire[key] = v.columns.add("acquire", key, upper=option.max_nodes, integer=True)
+        if option.min_nodes > 1:
+            v.ordered[key] = v.columns.add("ordered", key, upper=1, integer=True)
+
+
+def add_stock(instance: Instance, v: Variables) -> None:
+    """Nodes of a held option in service in a block."""
+    for option in instance.held_options:
+        arrivals = [o for o in instance.orders if o.option is option]
+        for block in instance.grid.blocks:
+            if any(o.in_service(block.start_month) for o in arrivals) or instance.existing_in_service(
+                option, block.start_month
+            ):
+                key = (option.option_id, block.index)
+                v.stock[key] = v.columns.add("stock", key)
+
+
+def served_cells(instance: Instance, workload: str) -> Iterator[tuple[Cell, list[tuple[str, float]]]]:
+    """Cells in which a service has any load, with its classes' rates."""
+    demands = [d for d in instance.rate_demands if d.workload == workload]
+    for cell in instance.cells():
+        period = instance.grid.blocks[cell.block].period
+        rates = [(d.request_class, d.rate_per_s[period][cell.slice]) for d in demands]
+        loads = [(name, rate) for name, rate in rates if rate > 0]
+        if loads:
+            yield cell, loads
+
+
+def _available(instance: Instance, v: Variables, option: Option, cell: Cell) -> bool:
+    return not option.held or (option.option_id, cell.block) in v.stock
+
+
+def add_serve(instance: Instance, v: Variables) -> None:
+    """Replicas, and the share of each class's rate that they serve, per server and cell."""
+    by_workload: dict[str, list[Server]] = {}
+    for server in instance.servers:
+        by_workload.setdefault(server.workload, []).append(server)
+    for workload, servers in by_workload.items():
+        for cell, loads in served_cells(instance, workload):
+            key = cell_key(cell)
+            for server in servers:
+                names = [name for name, _ in loads if server.load(name) is not None]
+                if not names or not _available(instance, v, server.option, cell):
+                    continue
+                v.replicas[server.index, key] = v.columns.add("replicas", (server.index, *key), integer=True)
+                for name in names:
+                    v.serve[server.index, name, key] = v.columns.add("serve", (server.index, name, *key), upper=1)
+
+
+def add_rent(instance: Instance, v: Variables) -> None:
+    """Nodes of a use-billed option rented for services, whole in every cell."""
+    options = {s.index: s.option for s in instance.servers}
+    for server, key in v.replicas:
+        option = options[server]
+        if not option.held and (option.option_id, key) not in v.rent:
+            column = v.columns.add("rent", (option.option_id, *key), upper=option.max_nodes, integer=True)
+            v.rent[option.option_id, key] = column
+
+
+def add_runs(instance: Instance, v: Variables) -> None:
+    """Which alternative a job uses, where it has more than one."""
+    for demand in instance.volume_demands:
+        if len(demand.alternatives) > 1:
+            for i in range(len(demand.alternatives)):
+                v.runs[demand.name, i] = v.columns.add("runs", (demand.name, i), upper=1, integer=True)
+
+
+def add_work(instance: Instance, v: Variables) -> None:
+    """Share of a job's work per alternative, option and cell."""
+    group_sizes = _group_sizes(instance)
+    for demand in instance.volume_demands:
+        for i, alternative in enumerate(demand.alternatives):
+            made = [
+                _work_place(instance, v, demand, i, option, estimate, cell, group_sizes)
+                for option, estimate in alternative.members
+                for cell in demand.cells
+            ]
+            v.places.extend(place for place in made if place is not None)
+            cells = dict.fromkeys(cell_key(place.cell) for place in made if place and place.slots is not None)
+            for key in cells:
+                column = v.columns.add("working", (demand.name, i, *key), upper=1, integer=True)
+                v.working[demand.name, i, key] = column
+
+
+def _group_sizes(instance: Instance) -> dict[str, set[float]]:
+    sizes: dict[str, set[float]] = {}
+    for server in instance.servers:
+        sizes.setdefault(server.option.option_id, set()).add(server.occupied_gpus)
+    return sizes
+
+
+def _work_place(
+    instance: Instance,
+    v: Variables,
+    demand: VolumeDemand,
+    index: int,
+    option: Option,
+    estimate: JobEstimate,
+    cell: Cell,
+    group_sizes: dict[str, set[float]],
+) -> WorkPlace | None:
+    key = (demand.name, index, option.option_id, cell.block, cell.slice)
+    gpu_hours = demand.amount / (estimate.units_per_gpu_hour * option.productive_share)
+    place = WorkPlace(demand, index, option, estimate, cell, gpu_hours / cell.hours)
+    on_free = (option.option_id, cell.block) in v.stock or (option.option_id, cell_key(cell)) in v.rent
+    may_hire = not option.held and (option.max_nodes is None or place.least_nodes_at_once <= option.max_nodes)
+    if not on_free and not may_hire:
+        return None
+    add = v.columns.add
+    alternative = demand.alternatives[index]
+    whole = on_free and _needs_whole_sizes(alternative, place, group_sizes.get(option.option_id, set()))
+    limited = option.max_nodes is not None or option.provider in instance.problem.limits.providers
+    return WorkPlace(
+        demand,
+        index,
+        option,
+        estimate,
+        cell,
+        place.gpus_per_share,
+        free=add("work", (*key, "free"), upper=1) if on_free else None,
+        hired=add("work", (*key, "hired"), upper=1) if may_hire else None,
+        nodes=add("hired", key) if may_hire else None,
+        hired_on=add("hired_on", key, upper=1, integer=True)
+        if may_hire and limited and place.least_nodes_at_once > 1
+        else None,
+        slots=add("slots", key, integer=True) if whole else None,
+    )
+
+
+def _needs_whole_sizes(alternative: Alternative, place: WorkPlace, sizes: set[float]) -> bool:
+    """Whether averages could hide that a job's least size, or its GPU groups, do not fit the free GPUs.
+
+    Free GPUs are multiples of every size in use on the option; where the job's least size divides them all, none can.
+    """
+    group = place.estimate.deployment.gpus_per_replica * place.occupied_per_gpu
+    least = alternative.min_gpus * place.occupied_per_gpu
+    if max(group, least) <= 1:
+        return False
+    return any(size % group or size < least for size in (*sizes, float(place.option.gpus_per_node)))

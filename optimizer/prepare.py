@@ -1,0 +1,162 @@
+"""From a problem and the catalog to an instance: which options there are, what they yield, and what was assumed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from catalog import Catalog
+from catalog.schema import Gpu, SourceRef
+from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
+from optimizer.estimator.estimate import estimate_all
+from optimizer.estimator.types import Estimates
+from optimizer.model.instance import Instance, build_instance
+from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Supply, list_supply
+from optimizer.problem.schema import OwnGpu, Problem
+from optimizer.trace import Assumption
+from optimizer.units import BYTES_PER_GB
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A problem ready to be modelled."""
+
+    problem: Problem
+    gpus: tuple[Gpu, ...]
+    supply: Supply
+    estimates: Estimates
+    assumptions: tuple[Assumption, ...]
+
+    def instance(self) -> Instance:
+        """The instance of the planning model."""
+        return build_instance(self.problem, self.supply, self.estimates)
+
+
+def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Prepared:
+    """Gather options and estimates. Names in `problem` are canonical (`problem.names.canonical_names`).
+
+    Raises
+    ------
+    ProblemFileError
+        If the catalog's dollars cannot be turned into the problem's currency.
+    """
+    _check_currency(problem)
+    day = today or datetime.now(UTC).date()
+    wanted = None if problem.options.gpus is None else set(problem.options.gpus)
+    offers = catalog.offers(wanted) if problem.options.catalog else ()
+    servers = catalog.servers(wanted) if problem.options.catalog and problem.site else ()
+    named = {q.gpu for q in problem.options.quotes} | {e.gpu for e in problem.options.existing}
+    named |= {o.gpu_id for o in offers} | {s.gpu_id for s in servers}
+    gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
+    supply = list_supply(problem, gpus, offers, servers, day)
+    estimates = _estimate(problem, catalog, gpus, supply)
+    assumptions = (*_default_assumptions(problem, supply), *estimates.assumptions)
+    return Prepared(problem, gpus, supply, estimates, assumptions)
+
+
+def _check_currency(problem: Problem) -> None:
+    if problem.options.catalog and problem.currency != "USD" and "USD" not in problem.exchange_rates:
+        hint = (
+            f"add exchange_rates: {{USD: {{rate: <{problem.currency} per USD>, date: <YYYY-MM-DD>}}}}, "
+            "or options: {catalog: false}"
+        )
+        msg = f"the catalog's prices are in USD and the problem is in {problem.currency}"
+        raise ProblemFileError([Finding(msg, path="currency", hint=hint)])
+
+
+def _gpu_records(problem: Problem, catalog: Catalog, names: Iterable[str]) -> Iterable[Gpu]:
+    """GPU figures by name: the problem's own first, then the catalog's; GPUs without figures are left out."""
+    for name in names:
+        own = problem.gpus.get(name)
+        if own is not None:
+            record = own_gpu_record(name, own)
+            if record is not None:
+                yield record
+        else:
+            try:
+                yield catalog.gpu(name)
+            except ValueError as error:
+                raise CatalogLookupError(str(error)) from error
+
+
+def own_gpu_record(name: str, own: OwnGpu) -> Gpu | None:
+    """A GPU that the problem describes, if it says enough to estimate with (memory, bandwidth, 16-bit peak)."""
+    if own.memory is None or own.bandwidth is None or own.bf16 is None:
+        return None
+    link = (own.link_bandwidth or 0.0) / BYTES_PER_GB
+    return Gpu(
+        gpu_id=name,
+        vendor="",
+        architecture="",
+        form_factor="",
+        memory_usable_bytes=int(own.memory),
+        memory_sold_gb=own.memory / BYTES_PER_GB,
+        memory_bandwidth_gb_per_s=own.bandwidth / BYTES_PER_GB,
+        bf16_dense_tflop_per_s=own.bf16,
+        fp16_fp16acc_dense_tflop_per_s=None,
+        tf32_dense_tflop_per_s=own.tf32,
+        fp32_tflop_per_s=own.fp32,
+        fp8_dense_tflop_per_s=own.fp8,
+        int8_dense_tops=own.int8,
+        fp4_dense_tflop_per_s=own.fp4,
+        link_kind=own.link,
+        link_gb_per_s=link or (300.0 if own.link == "nvlink" else 25.0),
+        pcie_gb_per_s=25.0,
+        p2p=own.link != "none",
+        tdp_w=(own.tdp or 0.0) * 1000,
+        max_gpus_per_node=own.gpus_per_node,
+        consumer=False,
+        release_year=None,
+        confidence="buyer",
+        memory_origin="buyer",
+        notes="",
+        ref=SourceRef("problem file", 0, "buyer", None),
+    )
+
+
+def _estimate(problem: Problem, catalog: Catalog, gpus: Sequence[Gpu], supply: Supply) -> Estimates:
+    sizes: dict[str, set[int]] = {}
+    for option in supply.options:
+        sizes.setdefault(option.gpu_id, set()).add(option.gpus_per_node)
+    present = [gpu for gpu in gpus if gpu.gpu_id in sizes]
+    return estimate_all(
+        problem.workloads,
+        present,
+        {gpu: tuple(sorted(found)) for gpu, found in sizes.items()},
+        catalog.model,
+        problem.measurements,
+        {option.option_id: (option.gpu_id, option.gpus_per_node) for option in supply.options},
+    )
+
+
+def _default_assumptions(problem: Problem, supply: Supply) -> Iterable[Assumption]:
+    """What the file left to defaults, and what else the whole answer rests on."""
+    horizon = problem.horizon
+    yield _said(horizon.model_fields_set, "months", "horizon", horizon.months, "months")
+    yield _said(
+        problem.finance.model_fields_set, "discount_rate", "discount rate", problem.finance.discount_rate, "/year"
+    )
+    for workload in problem.workloads:
+        name = f"headroom of {workload.name}"
+        yield _said(workload.model_fields_set, "headroom", name, workload.headroom, "share")
+    if problem.site:
+        yield _said(problem.site.model_fields_set, "electricity", "electricity", problem.site.electricity, "per kWh")
+        yield _said(problem.site.model_fields_set, "pue", "PUE", problem.site.pue, "")
+    for quote in [*problem.options.quotes, *problem.options.existing]:
+        owned = quote.purchase == "owned" if hasattr(quote, "purchase") else quote.term is None
+        if owned and quote.useful_life is None:
+            months = DEFAULT_USEFUL_LIFE_MONTHS
+            yield Assumption(f"useful life of {quote.name or quote.gpu}", months, "months", "default", "default")
+        if owned and quote.power and quote.idle_power is None:
+            share = DEFAULT_IDLE_SHARE
+            yield Assumption(f"idle power of {quote.name or quote.gpu}", share, "of nameplate", "default", "default")
+    dated = [o.price_date for o in supply.options if o.price_date]
+    if dated:
+        yield Assumption("oldest price considered", min(dated), "", "catalog and quotes", "catalog")
+    undated = sum(1 for o in supply.options if not o.price_date and not o.existing_nodes)
+    if undated:
+        yield Assumption("prices without a date", float(undated), "offers", "catalog and quotes", "catalog")
+
+
+def _said(given: set[str], field: str, name: str, value: float, unit: str) -> Assumption:
+    kind = "user" if field in given else "default"
+    return Assumption(name, value, unit, "problem file" if kind == "user" else "default", kind)

@@ -1,0 +1,161 @@
+"""Problem → plan: prepare, build, solve, read back, and diagnose where there is no plan."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import optimizer
+from catalog import Catalog
+from optimizer.model.build import Milp, build
+from optimizer.plan import Plan, Shortfall
+from optimizer.prepare import Prepared, prepare
+from optimizer.problem.schema import Problem
+from optimizer.solver import readback
+from optimizer.solver.diagnose import diagnose, objective_scale
+from optimizer.solver.milp import LinearModel, ProgressHook, Solution, SolverSettings, solve_model
+
+PlanHook = Callable[[Plan], None]
+
+
+def solve(
+    problem: Problem,
+    catalog: Catalog,
+    settings: SolverSettings | None = None,
+    *,
+    sources: dict[str, str] | None = None,
+    read_s: float = 0.0,
+    on_progress: ProgressHook | None = None,
+    on_plan: PlanHook | None = None,
+) -> Plan:
+    """Find the least-cost plan of a problem, with its proof; an infeasible problem gives a plan that says why.
+
+    `sources` are SHA-256 hashes of the files read; `on_plan` receives every better plan while the search goes on (the
+    last one survives a crash). Names in `problem` are canonical.
+
+    Raises
+    ------
+    ProblemFileError
+        If the problem cannot be prepared.
+    SolverError
+        If the solver fails.
+    """
+    settings = settings or SolverSettings()
+    clock = _Clock(read_s)
+    prepared = prepare(problem, catalog)
+    clock.lap("estimate_s")
+    milp = build(prepared.instance())
+    clock.lap("build_s")
+    answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
+    hook = None if on_plan is None else (lambda values, cost: on_plan(answer.while_searching(values, cost)))
+    solution = solve_model(linear_model(milp), settings, on_progress=on_progress, on_incumbent=hook)
+    shortfalls = diagnose(milp, settings) if solution.status == "infeasible" else ()
+    clock.lap("solve_s")
+    return answer.final(solution, shortfalls)
+
+
+def linear_model(milp: Milp) -> LinearModel:
+    """The built model as the solver adapter takes it."""
+    objective, constant = milp.objective()
+    return LinearModel(
+        milp.variables.columns, milp.rows, objective, constant, objective_scale=objective_scale(objective)
+    )
+
+
+class _Clock:
+    """Seconds per stage."""
+
+    def __init__(self, read_s: float) -> None:
+        self.stages = {"read_s": read_s}
+        self._last = time.monotonic()
+
+    def lap(self, stage: str) -> None:
+        now = time.monotonic()
+        self.stages[stage] = now - self._last
+        self._last = now
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Answer:
+    """Everything a plan is made from but the solution."""
+
+    prepared: Prepared
+    milp: Milp
+    catalog: Catalog
+    settings: SolverSettings
+    sources: dict[str, str]
+    clock: _Clock
+
+    def while_searching(self, values: Any, cost: float) -> Plan:
+        solution = Solution("feasible", tuple(values), cost)
+        return self.final(solution, ())
+
+    def final(self, solution: Solution, shortfalls: tuple[Shortfall, ...]) -> Plan:
+        """The plan at a solution, or the answer that there is none."""
+        parts = _solution_parts(self.milp, solution) if solution.values or solution.status == "optimal" else {}
+        self.clock.lap("report_s")
+        problem = self.prepared.problem
+        return Plan(
+            problem=problem.name,
+            currency=problem.currency,
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            gpumix_version=optimizer.__version__,
+            catalog_version=self.catalog.version,
+            status="no_plan" if solution.status == "no_solution" else solution.status,
+            rejections=tuple(dataclasses.asdict(r) for r in self.prepared.estimates.rejections),
+            left_out=tuple(dataclasses.asdict(o) for o in self.prepared.supply.left_out),
+            infeasibility=shortfalls,
+            assumptions=self.prepared.assumptions,
+            timing=dict(self.clock.stages),
+            model=_sizes(self.milp),
+            grid=readback.grid_document(self.milp),
+            inputs=self._inputs(),
+            **{**_NO_SOLUTION, **parts},
+        )
+
+    def _inputs(self) -> dict[str, Any]:
+        """What the answer was made from, for audit and explain."""
+        estimates = dataclasses.asdict(self.prepared.estimates)
+        return {
+            "problem": self.prepared.problem.model_dump(mode="json", by_alias=True),
+            "options": [dataclasses.asdict(option) for option in self.prepared.supply.options],
+            "estimates": {key: estimates[key] for key in ("demands", "services", "jobs")},
+            "sources": self.sources,
+            "settings": dataclasses.asdict(self.settings),
+        }
+
+
+_NO_SOLUTION: dict[str, Any] = {
+    "cost": None,
+    "gpus": {},
+    "acquisitions": (),
+    "rentals": (),
+    "assignments": (),
+    "cost_lines": (),
+    "constraints": (),
+    "schedule": {},
+}
+
+
+def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
+    values = solution.values
+    return {
+        "cost": readback.total_cost(milp, values, solution.bound, solution.gap),
+        "gpus": readback.gpus_at_once(milp, values),
+        "acquisitions": readback.acquisitions(milp, values),
+        "rentals": readback.rentals(milp, values),
+        "assignments": readback.assignments(milp, values),
+        "cost_lines": readback.priced_lines(milp, values),
+        "constraints": readback.checked_rows(milp, values),
+        "schedule": readback.schedule_document(milp, values),
+    }
+
+
+def _sizes(milp: Milp) -> dict[str, int]:
+    return {
+        "variables": len(milp.variables.columns),
+        "integers": sum(milp.variables.columns.integer),
+        "rows": len(milp.rows),
+        "nonzeros": sum(len(row.terms) for row in milp.rows),
+    }

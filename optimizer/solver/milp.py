@@ -1,0 +1,346 @@
+"""The one adapter to PuLP (3.3 and 4) and HiGHS: plain rows in, plain numbers out.
+
+PuLP holds the model (expressions, names, LP files); HiGHS runs embedded. Status, bound and gap are read from HiGHS
+itself, never guessed from values, and what HiGHS holds is counted before it runs: it drops rows that it cannot
+represent (a right-hand side of 1e20 or more counts as infinite) and reports "optimal" for what is left.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import highspy
+import pulp
+
+from optimizer.errors import SolverError
+from optimizer.model.rows import Columns, Row
+
+SAFE_MAGNITUDE = 1e15
+"""HiGHS rejects matrix values above this and reads row bounds of 1e20 as infinite; a model must stay far below."""
+WHOLE = 1e-5
+"""Integer variables come back this close to a whole number, or something is wrong."""
+PULP_4 = hasattr(pulp.LpProblem, "add_variable")
+
+
+@dataclass(frozen=True, slots=True)
+class SolverSettings:
+    """How hard to try. `gap` is relative; 0 asks for proof to the solver's own tolerance."""
+
+    gap: float = 1e-4
+    time_limit_s: float | None = None
+    threads: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known while solving; `best` and `gap` are None before the first plan."""
+
+    seconds: float
+    best: float | None
+    bound: float | None
+    gap: float | None
+    nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What HiGHS says. `status` is optimal | feasible | infeasible | unbounded | no_solution | interrupted.
+
+    `feasible`: stopped by the limit (or by the user: `interrupted`) with a solution whose gap is larger than asked.
+    `values` is empty without a solution; integers are whole in it.
+    """
+
+    status: str
+    values: tuple[float, ...] = ()
+    objective: float = math.nan
+    bound: float = math.nan
+    gap: float = math.inf
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+ProgressHook = Callable[[Progress], None]
+IncumbentHook = Callable[[Sequence[float], float], None]
+
+
+@dataclass(slots=True)
+class LinearModel:
+    """A model ready for PuLP: columns, rows, and the objective to minimise."""
+
+    columns: Columns
+    rows: Sequence[Row]
+    objective: dict[int, float]
+    constant: float = 0.0
+    name: str = "gpumix"
+    relaxed: bool = False
+    objective_scale: float = field(default=1.0)
+
+    def check(self) -> None:
+        """Refuse numbers that HiGHS would drop or bend.
+
+        Raises
+        ------
+        SolverError
+            If a scaled coefficient or bound is not finite or leaves the safe range.
+        """
+        for row in self.rows:
+            numbers = [row.rhs / row.scale, *(c / row.scale for _, c in row.terms)]
+            if not all(math.isfinite(x) and abs(x) < SAFE_MAGNITUDE for x in numbers):
+                msg = f"row {row.name} has a number outside the solver's safe range: {max(numbers, key=abs):g}"
+                raise SolverError(msg)
+        if not all(math.isfinite(c) for c in self.objective.values()):
+            msg = "the objective has a price that is not a finite number"
+            raise SolverError(msg)
+
+    def to_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
+        """The PuLP problem and its variables in column order."""
+        problem = pulp.LpProblem(self.name, pulp.LpMinimize)
+        columns = self.columns
+        variables = [
+            _variable(problem, f"x{i}_{name}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
+            for i, name in enumerate(columns.names)
+        ]
+        _set_objective(problem, [(variables[c], v / self.objective_scale) for c, v in self.objective.items()])
+        for number, row in enumerate(self.rows):
+            terms = [(variables[c], v / row.scale) for c, v in row.terms]
+            _add_row(problem, terms, row.sense, row.rhs / row.scale, f"r{number}_{row.name}")
+        return problem, variables
+
+
+def _plain(name: str) -> str:
+    """Names that every LP format takes."""
+    return "".join(ch if ch.isalnum() or ch == "_" else "_" for ch in name)[:200]
+
+
+def _variable(problem: pulp.LpProblem, name: str, upper: float | None, *, integer: bool) -> pulp.LpVariable:
+    category = pulp.LpInteger if integer else pulp.LpContinuous
+    if PULP_4:
+        return problem.add_variable(_plain(name), 0, upper, category)
+    return pulp.LpVariable(_plain(name), 0, upper, category)
+
+
+def _set_objective(problem: pulp.LpProblem, terms: list[tuple[pulp.LpVariable, float]]) -> None:
+    if PULP_4:
+        problem.setObjective(pulp.LpAffineExpression.from_list(terms))
+    else:
+        problem.objective = pulp.LpAffineExpression(terms)
+
+
+_SENSES = {"<=": pulp.LpConstraintLE, ">=": pulp.LpConstraintGE, "=": pulp.LpConstraintEQ}
+
+
+def _add_row(
+    problem: pulp.LpProblem, terms: list[tuple[pulp.LpVariable, float]], sense: str, rhs: float, name: str
+) -> None:
+    if PULP_4:
+        expression = pulp.LpAffineExpression.from_list(terms)
+        left = expression <= rhs if sense == "<=" else expression >= rhs if sense == ">=" else expression == rhs
+        problem.addConstraint(left, _plain(name))
+    else:
+        expression = pulp.LpAffineExpression(terms)
+        problem.addConstraint(pulp.LpConstraint(expression, _SENSES[sense], _plain(name), rhs))
+
+
+def solve_model(
+    model: LinearModel,
+    settings: SolverSettings,
+    *,
+    on_progress: ProgressHook | None = None,
+    on_incumbent: IncumbentHook | None = None,
+) -> Solution:
+    """Solve with HiGHS through PuLP.
+
+    Ctrl-C stops the search and returns the best solution so far, marked `interrupted`.
+
+    Raises
+    ------
+    SolverError
+        If the model leaves the safe range, HiGHS refuses it, or an integer does not come back whole.
+    """
+    model.check()
+    if not len(model.columns):
+        return _without_variables(model)
+    problem, variables = model.to_pulp()
+    highs, order = _load(problem, variables, settings, len(model.rows))
+    started = time.monotonic()
+    watch = _Watch(model, highs, order, started, on_progress, on_incumbent)
+    with _interruptible(watch):
+        highs.HandleUserInterrupt = False
+        run_status = highs.run()
+    return _read(model, highs, order, watch, run_status, time.monotonic() - started)
+
+
+def _without_variables(model: LinearModel) -> Solution:
+    """A model in which nothing can be decided: its rows hold as they are, or never."""
+    holds = {"<=": lambda r: r >= -1e-9, ">=": lambda r: r <= 1e-9, "=": lambda r: abs(r) <= 1e-9}
+    if all(holds[row.sense](row.rhs) for row in model.rows):
+        return Solution("optimal", (), model.constant, model.constant, 0.0)
+    return Solution("infeasible")
+
+
+def _load(
+    problem: pulp.LpProblem, variables: list[pulp.LpVariable], settings: SolverSettings, rows: int
+) -> tuple[Any, list[int]]:
+    """Hand the model to HiGHS; returns it with the column number there of each of our columns.
+
+    Raises
+    ------
+    SolverError
+        If HiGHS does not hold exactly the rows and columns that were given.
+    """
+    options: dict[str, Any] = {"random_seed": settings.seed, "output_flag": False}
+    solver = pulp.HiGHS(
+        msg=False,
+        gapRel=settings.gap,
+        gapAbs=0.0 if settings.gap == 0 else None,
+        timeLimit=settings.time_limit_s,
+        threads=settings.threads,
+        **options,
+    )
+    solver.createAndConfigureSolver(problem)
+    solver.buildSolverModel(problem)
+    highs = problem.solverModel
+    if highs.getNumRow() != rows or highs.getNumCol() < len(variables):
+        msg = f"HiGHS holds {highs.getNumRow()} of {rows} rows and {highs.getNumCol()} of {len(variables)} columns"
+        raise SolverError(msg)
+    listed = problem.exported_variables() if PULP_4 else problem.variables()
+    place = {variable.name: i for i, variable in enumerate(listed)}
+    return highs, [place[variable.name] for variable in variables]
+
+
+class _Watch:
+    """Callbacks of a running solve: progress, improving solutions, and the wish to stop."""
+
+    def __init__(
+        self,
+        model: LinearModel,
+        highs: Any,
+        order: list[int],
+        started: float,
+        on_progress: ProgressHook | None,
+        on_incumbent: IncumbentHook | None,
+    ) -> None:
+        self.model, self.highs, self.order, self.started = model, highs, order, started
+        self.on_progress, self.on_incumbent = on_progress, on_incumbent
+        self.stop = False
+        self.failure: BaseException | None = None
+        kinds = highspy.cb.HighsCallbackType
+        highs.setCallback(self._called, None)
+        wanted = [kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt]
+        wanted += [kinds.kCallbackMipLogging] if on_progress else []
+        wanted += [kinds.kCallbackMipImprovingSolution] if on_incumbent else []
+        for kind in wanted:
+            highs.startCallback(kind)
+
+    def _called(self, kind: Any, _message: str, data_out: Any, data_in: Any, _user: Any) -> None:
+        kinds = highspy.cb.HighsCallbackType
+        try:
+            if kind == kinds.kCallbackMipLogging and self.on_progress:
+                self.on_progress(self._progress(data_out))
+            elif kind == kinds.kCallbackMipImprovingSolution and self.on_incumbent:
+                values = [float(data_out.mip_solution[j]) for j in self.order]
+                self.on_incumbent(values, self._money(data_out.objective_function_value))
+            elif data_in is not None and self.stop:
+                data_in.user_interrupt = True
+        except Exception as error:  # an exception must not unwind through the solver
+            self.failure, self.stop = error, True
+
+    def _money(self, value: float) -> float:
+        return value * self.model.objective_scale + self.model.constant
+
+    def _progress(self, data: Any) -> Progress:
+        best, bound = data.mip_primal_bound, data.mip_dual_bound
+        known = math.isfinite(best) and abs(best) < 1e29
+        bounded = math.isfinite(bound) and abs(bound) < 1e29
+        money_best = self._money(best) if known else None
+        money_bound = self._money(bound) if bounded else None
+        gap = None
+        if money_best is not None and money_bound is not None:
+            gap = relative_gap(money_best, money_bound)
+        seconds = time.monotonic() - self.started
+        return Progress(seconds, money_best, money_bound, gap, int(data.mip_node_count))
+
+
+@contextmanager
+def _interruptible(watch: _Watch) -> Iterator[None]:
+    """Turn Ctrl-C into a wish to stop while HiGHS runs (only the main thread receives signals)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: object) -> None:
+        watch.stop = True
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """(cost − bound) ÷ |cost|, 0 where both are equal."""
+    difference = abs(objective - bound)
+    return 0.0 if difference <= 1e-9 * max(1.0, abs(objective)) else difference / max(abs(objective), 1e-12)
+
+
+def _read(
+    model: LinearModel,
+    highs: Any,
+    order: list[int],
+    watch: _Watch,
+    run_status: Any,
+    seconds: float,
+) -> Solution:
+    if watch.failure is not None:
+        raise watch.failure
+    status = highs.getModelStatus()
+    kinds = highspy.HighsModelStatus
+    if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        return Solution("infeasible", seconds=seconds)
+    if status == kinds.kUnbounded:
+        msg = "the model is unbounded: a cost line must be missing (a fault of ours)"
+        raise SolverError(msg)
+    stopped = status in (kinds.kTimeLimit, kinds.kInterrupt, kinds.kIterationLimit, kinds.kSolutionLimit)
+    if status != kinds.kOptimal and not stopped:
+        msg = f"HiGHS returned {highs.modelStatusToString(status)} ({run_status})"
+        raise SolverError(msg)
+    info = highs.getInfo()
+    interrupted = watch.stop
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return Solution("no_solution", seconds=seconds, interrupted=interrupted)
+    values = _whole(model, [highs.getSolution().col_value[j] for j in order])
+    is_mip = any(model.columns.integer) and not model.relaxed
+    objective = sum(c * values[j] for j, c in model.objective.items()) + model.constant
+    bound = info.mip_dual_bound * model.objective_scale + model.constant if is_mip else objective
+    bound = min(bound, objective)
+    gap = relative_gap(objective, bound)
+    name = "optimal" if status == kinds.kOptimal else "feasible"
+    return Solution(name, tuple(values), objective, bound, gap, seconds, interrupted)
+
+
+def _whole(model: LinearModel, values: list[float]) -> list[float]:
+    """Round integers once, here; clean the dust off the rest.
+
+    Raises
+    ------
+    SolverError
+        If an integer variable is not within tolerance of a whole number.
+    """
+    cleaned = []
+    for i, value in enumerate(values):
+        if model.columns.integer[i] and not model.relaxed:
+            nearest = float(round(value))
+            if abs(value - nearest) > WHOLE * max(1.0, abs(value)):
+                msg = f"{model.columns.names[i]} came back as {value}, not a whole number"
+                raise SolverError(msg)
+            cleaned.append(nearest + 0.0)
+        else:
+            cleaned.append(max(0.0, value) if abs(value) > 1e-11 else 0.0)
+    return cleaned

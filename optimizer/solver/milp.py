@@ -6,7 +6,9 @@ represent (a right-hand side of 1e20 or more counts as infinite) and reports "op
 """
 
 import math
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,7 @@ SAFE_MAGNITUDE = 1e15
 """HiGHS rejects matrix values above this and reads row bounds of 1e20 as infinite; a model must stay far below."""
 WHOLE = 1e-5
 """Integer variables come back this close to a whole number, or something is wrong."""
-PULP_4 = hasattr(pulp.LpProblem, "add_variable")
+PULP_4 = hasattr(pulp.LpAffineExpression, "from_list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class LinearModel:
             _variable(problem, f"x{i}_{name}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
             for i, name in enumerate(columns.names)
         ]
-        _set_objective(problem, [(variables[c], v / self.objective_scale) for c, v in self.objective.items()])
+        costs = [(variables[c], v / self.objective_scale) for c, v in self.objective.items()]
+        problem.setObjective(_expression(costs))
         for number, row in enumerate(self.rows):
             terms = [(variables[c], v / row.scale) for c, v in row.terms]
             _add_row(problem, terms, row.sense, row.rhs / row.scale, f"r{number}_{row.name}")
@@ -119,32 +122,19 @@ def _plain(name: str) -> str:
 
 
 def _variable(problem: pulp.LpProblem, name: str, upper: float | None, *, integer: bool) -> pulp.LpVariable:
-    category = pulp.LpInteger if integer else pulp.LpContinuous
-    if PULP_4:
-        return problem.add_variable(_plain(name), 0, upper, category)
-    return pulp.LpVariable(_plain(name), 0, upper, category)
+    return problem.add_variable(_plain(name), 0, upper, pulp.LpInteger if integer else pulp.LpContinuous)
 
 
-def _set_objective(problem: pulp.LpProblem, terms: list[tuple[pulp.LpVariable, float]]) -> None:
-    if PULP_4:
-        problem.setObjective(pulp.LpAffineExpression.from_list(terms))
-    else:
-        problem.objective = pulp.LpAffineExpression(terms)
-
-
-_SENSES = {"<=": pulp.LpConstraintLE, ">=": pulp.LpConstraintGE, "=": pulp.LpConstraintEQ}
+def _expression(terms: list[tuple[pulp.LpVariable, float]]) -> pulp.LpAffineExpression:
+    return pulp.LpAffineExpression.from_list(terms) if PULP_4 else pulp.LpAffineExpression(terms)
 
 
 def _add_row(
     problem: pulp.LpProblem, terms: list[tuple[pulp.LpVariable, float]], sense: str, rhs: float, name: str
 ) -> None:
-    if PULP_4:
-        expression = pulp.LpAffineExpression.from_list(terms)
-        left = expression <= rhs if sense == "<=" else expression >= rhs if sense == ">=" else expression == rhs
-        problem.addConstraint(left, _plain(name))
-    else:
-        expression = pulp.LpAffineExpression(terms)
-        problem.addConstraint(pulp.LpConstraint(expression, _SENSES[sense], _plain(name), rhs))
+    left = _expression(terms)
+    row = left <= rhs if sense == "<=" else left >= rhs if sense == ">=" else left == rhs
+    problem.addConstraint(row, _plain(name))
 
 
 def solve_model(
@@ -203,7 +193,8 @@ def _load(
         threads=settings.threads,
         **options,
     )
-    solver.createAndConfigureSolver(problem)
+    with _standard_output_to_nowhere():  # the first HiGHS of a process prints a banner whatever its options say
+        solver.createAndConfigureSolver(problem)
     solver.buildSolverModel(problem)
     highs = problem.solverModel
     if highs.getNumRow() != rows or highs.getNumCol() < len(variables):
@@ -212,6 +203,20 @@ def _load(
     listed = problem.exported_variables() if PULP_4 else problem.variables()
     place = {variable.name: i for i, variable in enumerate(listed)}
     return highs, [place[variable.name] for variable in variables]
+
+
+@contextmanager
+def _standard_output_to_nowhere() -> Iterator[None]:
+    sys.stdout.flush()
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(nowhere)
+        os.close(kept)
 
 
 class _Watch:

@@ -1,0 +1,125 @@
+"""What an estimate rests on and somebody may want to change, listed for the answer."""
+
+from collections.abc import Iterator, Sequence
+
+from catalog.schema import LlmArchitecture
+from optimizer.estimator.constants import CONSTANTS
+from optimizer.estimator.demands import batch_lengths
+from optimizer.estimator.inference import request_shapes
+from optimizer.estimator.jobs import training_plan, training_range
+from optimizer.estimator.training import model_flop_per_token
+from optimizer.estimator.types import JobEstimate, ServiceEstimate
+from optimizer.estimator.workloads import AnyWorkload, Batch, FineTune, Service, Training
+from optimizer.trace import Assumption
+
+_FILE = "problem file"
+
+
+def assumptions_of(
+    workload: AnyWorkload,
+    model: LlmArchitecture | None,
+    services: tuple[ServiceEstimate, ...],
+    jobs: tuple[JobEstimate, ...],
+) -> Iterator[Assumption]:
+    """Assumptions of one workload, those of its measurements included; `model` is None if none was needed."""
+    for estimate in _both(services, jobs):
+        if estimate.measured:
+            yield _measured(workload.name, estimate)
+    if model is None or all(estimate.measured for estimate in _both(services, jobs)):
+        return
+    if workload.estimate_by == "rule-of-thumb":
+        yield Assumption(f"{workload.name}: estimated by", "rule of thumb", "", _FILE, "user")
+    elif isinstance(workload, Service):
+        yield from _serving(workload)
+        yield from _of_service(workload)
+    elif isinstance(workload, Batch):
+        yield from _serving(workload)
+        prompt, output = batch_lengths(workload)
+        kind = _said(workload, "requests")
+        yield Assumption(f"{workload.name}: tokens per request", f"{prompt:.0f} + {output:.0f}", "tokens", _FILE, kind)
+    else:
+        yield from _of_training(workload, model, jobs)
+
+
+def _both(
+    services: tuple[ServiceEstimate, ...], jobs: tuple[JobEstimate, ...]
+) -> tuple[ServiceEstimate | JobEstimate, ...]:
+    return (*services, *jobs)
+
+
+def _said(workload: AnyWorkload, field: str) -> str:
+    return "user" if field in workload.model_fields_set else "default"
+
+
+def _measured(name: str, estimate: ServiceEstimate | JobEstimate) -> Assumption:
+    place = estimate.option or estimate.gpu_id
+    if isinstance(estimate, JobEstimate):
+        rate, unit = estimate.units_per_gpu_hour, "units per GPU-hour"
+    else:
+        rate, unit = max((1 / c.replica_seconds_per_request for c in estimate.classes), default=0.0), "requests/s"
+    return Assumption(f"{name}: rate on {place}", rate, unit, estimate.source, "measured")
+
+
+def _constant(name: str, label: str, kind: str = "estimate") -> Assumption:
+    found = CONSTANTS[name]
+    return Assumption(label, found.value, found.unit, found.source, kind, found.date)
+
+
+def _serving(workload: Service | Batch) -> Iterator[Assumption]:
+    name = workload.name
+    yield Assumption(f"{name}: weights", _text(workload.weights), "format", _FILE, _said(workload, "weights"))
+    yield Assumption(f"{name}: KV cache", workload.kv, "format", _FILE, _said(workload, "kv"))
+    if workload.max_batch is not None:
+        yield Assumption(f"{name}: most sequences at once", workload.max_batch, "sequences", _FILE, "user")
+    else:
+        label = f"{name}: most sequences at once (cards of 80 GB and more)"
+        yield _constant("engine_batch_cap_large", label, "default")
+        yield _constant("engine_batch_cap_small", f"{name}: most sequences at once (smaller cards)", "default")
+    low, high = CONSTANTS["throughput_low_factor"], CONSTANTS["throughput_high_factor"]
+    yield Assumption(
+        f"{name}: throughput ÷ estimate", 1.0, "1", low.source, "estimate", low.date, low.value, high.value
+    )
+    yield _constant("serving_memory_share", f"{name}: share of memory an engine fills")
+
+
+def _text(weights: str | Sequence[str]) -> str:
+    return weights if isinstance(weights, str) else " or ".join(weights)
+
+
+def _of_service(service: Service) -> Iterator[Assumption]:
+    for shape in request_shapes(service):
+        lengths = f"{shape.prompt:.0f} + {shape.output:.0f}"
+        yield Assumption(f"{service.name}: tokens per request, class {shape.name}", lengths, "tokens", _FILE, "user")
+    if service.utilisation_cap is not None:
+        yield Assumption(f"{service.name}: utilisation cap", service.utilisation_cap, "1", _FILE, "user")
+    else:
+        yield _constant("highest_utilisation", f"{service.name}: highest utilisation cap", "default")
+
+
+def _of_training(
+    job: Training | FineTune, model: LlmArchitecture, jobs: tuple[JobEstimate, ...]
+) -> Iterator[Assumption]:
+    name, plan = job.name, training_plan(job, model)
+    if job.dataset is not None and job.tokens is None:
+        kind = "user" if "bytes_per_token" in job.dataset.model_fields_set else "default"
+        source = "OPT: 800 GB of text were 180e9 tokens (arXiv 2205.01068)" if kind == "default" else _FILE
+        yield Assumption(f"{name}: bytes per token", job.dataset.bytes_per_token, "bytes/token", source, kind)
+    yield Assumption(f"{name}: sequence", plan.sequence, "tokens", _FILE, _said(job, "sequence"))
+    for field in ("precision", "stack", "sharding", "optimizer", "micro_batch"):
+        yield Assumption(f"{name}: {field}", getattr(job, field), "", _FILE, _said(job, field))
+    yield Assumption(f"{name}: recompute", plan.recompute, "", _FILE, _said(job, "recompute"))
+    yield Assumption(f"{name}: model FLOP per token", model_flop_per_token(plan), "FLOP", str(model.ref), "estimate")
+    if job.mfu is not None:
+        yield Assumption(f"{name}: MFU", job.mfu, "1", _FILE, "user")
+        return
+    low, high = training_range(plan)
+    source = CONSTANTS["training_dense_low_factor"].source
+    for estimate in jobs:
+        if estimate.mfu is not None and not estimate.measured:
+            size = f"up to {estimate.max_gpus} GPUs" if estimate.max_gpus else "any size"
+            label = f"{name}: MFU on {estimate.gpu_id}, {size}"
+            mfu = estimate.mfu
+            yield Assumption(label, mfu, "1", source, "estimate", "", mfu * low, min(1.0, mfu * high))
+    if plan.whole_run:
+        yield _constant("real_run_share", f"{name}: productive share of the whole run")
+    yield _constant("training_memory_margin", f"{name}: margin on the predicted memory")

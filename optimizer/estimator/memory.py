@@ -1,0 +1,92 @@
+"""Memory of serving: weights, KV cache, workspace; what is left for sequences. All sizes in bytes."""
+
+from dataclasses import dataclass
+
+from catalog.schema import Gpu, LlmArchitecture
+from optimizer.estimator.architecture import embedding_parameters, expert_parameters
+from optimizer.estimator.constants import constant
+from optimizer.units import BITS_PER_BYTE
+
+_WHOLE_BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0}
+_KV_BYTES = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+_BYTES_16BIT = 2.0
+
+
+def bits_per_weight(weights: str) -> float:
+    """Bits of one weight in a format, scales included (int4: 4.25, fp4: 4.5)."""
+    return _WHOLE_BITS[weights] if weights in _WHOLE_BITS else constant(f"{weights}_bits")
+
+
+def weight_bytes(model: LlmArchitecture, weights: str) -> float:
+    """Bytes of all weights: parameters × bits ÷ 8; 4-bit checkpoints leave embeddings and head at 16 bits."""
+    bits = bits_per_weight(weights)
+    if bits >= BITS_PER_BYTE:
+        return model.parameters * bits / BITS_PER_BYTE
+    embeddings = min(embedding_parameters(model), model.parameters)
+    return (model.parameters - embeddings) * bits / BITS_PER_BYTE + embeddings * _BYTES_16BIT
+
+
+def expert_weight_bytes(model: LlmArchitecture, weights: str) -> float:
+    """Bytes of the routed experts' weights (0 for a dense model)."""
+    return min(expert_parameters(model), model.parameters) * bits_per_weight(weights) / BITS_PER_BYTE
+
+
+def kv_replication(model: LlmArchitecture, tensor_parallel: int) -> float:
+    """Copies of the KV cache: 1 while tensor parallelism divides the KV heads, tp ÷ heads beyond (heads repeated)."""
+    return max(1.0, tensor_parallel / model.kv_heads)
+
+
+def kv_bytes_per_token(model: LlmArchitecture, kv: str, tensor_parallel: int = 1) -> float:
+    """KV bytes of a token over the whole replica: 2 · layers · kv_heads · head_dim · bytes (GQA, arXiv 2305.13245)."""
+    one_copy = 2 * model.layers * model.kv_heads * model.head_dim * _KV_BYTES[kv]
+    return one_copy * kv_replication(model, tensor_parallel)
+
+
+def tokens_held(model: LlmArchitecture, tokens: float) -> float:
+    """Tokens in the KV cache of a sequence, mean over layers: layers with a sliding window hold no more than it."""
+    if model.sliding_window_tokens is None or not model.sliding_window_layers:
+        return tokens
+    windowed = model.sliding_window_layers / model.layers
+    return (1 - windowed) * tokens + windowed * min(tokens, model.sliding_window_tokens)
+
+
+def kv_bytes_per_sequence(model: LlmArchitecture, kv: str, tensor_parallel: int, prompt: float, output: float) -> float:
+    """KV bytes of a running sequence: its prompt and 85 % of its output (vLLM's paged cache grows as it writes)."""
+    tokens = prompt + constant("kv_occupancy_share") * output
+    return kv_bytes_per_token(model, kv, tensor_parallel) * max(tokens_held(model, tokens), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingMemory:
+    """Where a replica's memory goes, over all its GPUs."""
+
+    usable_bytes: float
+    weight_bytes: float
+    workspace_bytes: float
+
+    @property
+    def free_bytes(self) -> float:
+        """Left for the KV cache; negative if the weights alone do not fit."""
+        return self.usable_bytes - self.weight_bytes - self.workspace_bytes
+
+
+def serving_memory(gpu: Gpu, model: LlmArchitecture, weights: str, gpus_per_replica: int) -> ServingMemory:
+    """Memory of a replica on `gpus_per_replica` GPUs, of which an engine fills 93 %."""
+    return ServingMemory(
+        usable_bytes=constant("serving_memory_share") * gpu.memory_usable_bytes * gpus_per_replica,
+        weight_bytes=weight_bytes(model, weights),
+        workspace_bytes=constant("serving_workspace_bytes") * gpus_per_replica,
+    )
+
+
+def serving_bytes_per_gpu(
+    model: LlmArchitecture, weights: str, kv: str, tensor_parallel: int, batch: float, context: float
+) -> float:
+    """Memory that one GPU of a replica fills with `batch` sequences of `context` tokens."""
+    cache = kv_bytes_per_token(model, kv, tensor_parallel) * batch * tokens_held(model, context)
+    return (weight_bytes(model, weights) + cache) / tensor_parallel + constant("serving_workspace_bytes")
+
+
+def largest_batch_in_memory(free_bytes: float, sequence_bytes: float) -> int:
+    """Whole sequences whose KV cache fits."""
+    return max(0, int(free_bytes // sequence_bytes))

@@ -1,0 +1,242 @@
+"""Analytic estimates of an online service on a GPU type, or why it cannot run there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from catalog.schema import Gpu, LlmArchitecture
+from optimizer.estimator.constants import constant
+from optimizer.estimator.deployments import (
+    legal_tensor_parallel_sizes,
+    tensor_parallel_is_legal,
+    without_dominated,
+)
+from optimizer.estimator.inference import (
+    OperatingPoint,
+    RequestShape,
+    batch_limit,
+    best_point,
+    class_estimate,
+    least_serving_bytes,
+    memory_of,
+    missed_target,
+    operating_point,
+    request_shapes,
+)
+from optimizer.estimator.memory import ServingMemory
+from optimizer.estimator.roofline import Kernel, Replica, kernel_for, replica_of
+from optimizer.estimator.steps import service_steps
+from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate
+from optimizer.estimator.workloads import Batch, Service
+from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP
+
+ESTIMATE_SOURCE = "analytic estimate (docs/estimator.md)"
+_LARGEST_HINT = 64
+
+
+def formats_of(workload: Service | Batch) -> list[str]:
+    """Weight formats that the buyer allows."""
+    return [workload.weights] if isinstance(workload.weights, str) else list(workload.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A deployment with all that its estimate was made from; `failures` say which classes it cannot serve and why."""
+
+    replica: Replica
+    memory: ServingMemory
+    points: tuple[tuple[RequestShape, OperatingPoint], ...]
+    failures: tuple[tuple[str, Rejection], ...]
+    estimate: ServiceEstimate | None
+
+
+def replica_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[int]:
+    """Tensor-parallel sizes to try: the buyer's that are legal and fit a node, else all legal ones."""
+    wanted = workload.gpus_per_replica
+    if wanted is None:
+        return list(legal_tensor_parallel_sizes(model, largest_node))
+    sizes = [wanted] if isinstance(wanted, int) else sorted(set(wanted))
+    return [size for size in sizes if size <= largest_node and tensor_parallel_is_legal(model, size)]
+
+
+def refused_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[Rejection]:
+    """Sizes that the buyer asked for but that no node or no head count allows."""
+    wanted = workload.gpus_per_replica
+    if wanted is None:
+        return []
+    refused = []
+    for size in [wanted] if isinstance(wanted, int) else sorted(set(wanted)):
+        if not tensor_parallel_is_legal(model, size):
+            heads = f"{model.attention_heads} heads and {model.kv_heads} KV heads"
+            reason = f"{size} GPUs per replica do not divide {heads} of {model.model_id}"
+            best = max(s for s in legal_tensor_parallel_sizes(model, size))
+            refused.append(_parallelism(workload, gpu, reason, size, best))
+        elif size > largest_node:
+            reason = f"{size} GPUs per replica need a node of {size}; the largest on offer has {largest_node}"
+            refused.append(_parallelism(workload, gpu, reason, size, largest_node))
+    return refused
+
+
+def _parallelism(workload: Service | Batch, gpu: Gpu, reason: str, required: int, available: int) -> Rejection:
+    return Rejection(
+        workload.name, gpu.gpu_id, reason, "parallelism", required, available, "GPUs per replica", f"TP{required}"
+    )
+
+
+def no_unit_for(workload: str, gpu: Gpu, precision: str) -> Rejection:
+    """Rejection of a number format that the GPU cannot compute in."""
+    reason = f"{gpu.gpu_id} has no {precision} unit"
+    return Rejection(workload, gpu.gpu_id, reason, "precision", 1, 0, f"{precision} unit", precision)
+
+
+def analytic_services(
+    service: Service, gpu: Gpu, model: LlmArchitecture, largest_node: int
+) -> tuple[list[ServiceEstimate], list[Rejection]]:
+    """Deployments of a service worth considering on a GPU type, and what was rejected or dropped."""
+    rejections = refused_sizes(service, gpu, model, largest_node)
+    sizes = replica_sizes(service, gpu, model, largest_node)
+    candidates: list[Candidate] = []
+    for weights in formats_of(service):
+        kernel = kernel_for(gpu, weights)
+        if kernel is None:
+            rejections.append(no_unit_for(service.name, gpu, weights))
+            continue
+        tried = [_candidate(service, gpu, model, weights, kernel, size) for size in sizes]
+        if tried and all(candidate.estimate is None for candidate in tried):
+            rejections.append(nearest_miss([r for candidate in tried for _, r in candidate.failures]))
+        candidates.extend(tried)
+    estimates, dropped = _kept(candidates)
+    return estimates, rejections + dropped + _unserved_classes(estimates, candidates)
+
+
+def _kept(candidates: Sequence[Candidate]) -> tuple[list[ServiceEstimate], list[Rejection]]:
+    by_deployment = {c.estimate.deployment: c for c in candidates if c.estimate is not None}
+    estimates = [c.estimate for c in by_deployment.values() if c.estimate is not None]
+    if not estimates:
+        return [], []
+    kept, dropped = without_dominated(estimates)
+    return [_with_steps(e, by_deployment[e.deployment]) for e in kept], dropped
+
+
+def _with_steps(estimate: ServiceEstimate, candidate: Candidate) -> ServiceEstimate:
+    return replace(estimate, steps=service_steps(candidate.replica, candidate.memory, candidate.points, estimate))
+
+
+def _unserved_classes(estimates: Sequence[ServiceEstimate], candidates: Sequence[Candidate]) -> list[Rejection]:
+    """Why a class is served by no kept deployment although others are."""
+    if not estimates:
+        return []
+    served = {c.request_class for estimate in estimates for c in estimate.classes}
+    failures: dict[str, list[Rejection]] = {}
+    for name, rejection in (failure for candidate in candidates for failure in candidate.failures):
+        if name not in served:
+            failures.setdefault(name, []).append(rejection)
+    return [nearest_miss(found) for found in failures.values()]
+
+
+def nearest_miss(rejections: Sequence[Rejection]) -> Rejection:
+    """The rejection that came closest: one for latency (it fits in memory) before one for memory, then the least gap."""
+    return min(rejections, key=lambda r: (r.resource == "memory", abs(r.required - r.available)))
+
+
+def _candidate(
+    service: Service, gpu: Gpu, model: LlmArchitecture, weights: str, kernel: Kernel, size: int
+) -> Candidate:
+    replica = replica_of(gpu, model, weights, service.kv, kernel, size)
+    memory = memory_of(gpu, replica)
+    points: list[tuple[RequestShape, OperatingPoint]] = []
+    failures: list[tuple[str, Rejection]] = []
+    for shape in request_shapes(service):
+        limit = batch_limit(gpu, service, memory, replica, shape)
+        if limit < 1:
+            failures.append((shape.name, memory_rejection(service, gpu, replica, shape)))
+            continue
+        point = best_point(replica, shape, service.latency, limit, service.utilisation_cap)
+        if point is None:
+            failures.append((shape.name, _latency_rejection(service, gpu, replica, shape)))
+        else:
+            points.append((shape, point))
+    estimate = _estimate(service, gpu, replica, memory, points) if points else None
+    return Candidate(replica, memory, tuple(points), tuple(failures), estimate)
+
+
+def _estimate(
+    service: Service,
+    gpu: Gpu,
+    replica: Replica,
+    memory: ServingMemory,
+    points: Sequence[tuple[RequestShape, OperatingPoint]],
+) -> ServiceEstimate:
+    cap = max(point.utilisation_cap for _, point in points)
+    return ServiceEstimate(
+        workload=service.name,
+        gpu_id=gpu.gpu_id,
+        deployment=deployment_of(replica, max(point.batch for _, point in points)),
+        classes=tuple(class_estimate(replica, shape, point, cap) for shape, point in points),
+        utilisation_cap=cap,
+        free_memory_bytes=memory.free_bytes,
+        effective_flop_per_s=max(replica.gemm_flop_per_s, replica.attention_flop_per_s),
+        effective_bytes_per_s=replica.weight_bytes_per_s,
+        source=ESTIMATE_SOURCE,
+        low_factor=constant("throughput_low_factor"),
+        high_factor=constant("throughput_high_factor"),
+    )
+
+
+def deployment_of(replica: Replica, batch: float) -> Deployment:
+    """Deployment record of a replica at a batch; tensor parallelism stays within a node."""
+    return Deployment(
+        gpus_per_replica=replica.gpus,
+        tensor_parallel=replica.tensor_parallel,
+        pipeline_parallel=replica.pipeline_parallel,
+        weights=replica.weights,
+        kv=replica.kv,
+        batch=batch,
+        least_gpus_per_node=replica.gpus,
+    )
+
+
+def memory_rejection(workload: Service | Batch, gpu: Gpu, replica: Replica, shape: RequestShape) -> Rejection:
+    """Rejection for memory: what weights, workspace and one request need, what the replica's GPUs hold."""
+    memory = memory_of(gpu, replica)
+    required = least_serving_bytes(memory, replica, [shape])
+    enough = _enough_gpus(gpu, replica, shape)
+    hint = f"; {enough} GPUs per replica would do" if enough else ""
+    reason = (
+        f"{replica.weights} weights ({memory.weight_bytes / BYTES_PER_GB:.1f} GB) and one request of "
+        f"class {shape.name} do not fit the memory of {replica.gpus} × {gpu.gpu_id}{hint}"
+    )
+    return Rejection(
+        workload.name,
+        gpu.gpu_id,
+        reason,
+        "memory",
+        required / BYTES_PER_GB,
+        memory.usable_bytes / BYTES_PER_GB,
+        "GB",
+        f"{replica.weights} TP{replica.tensor_parallel}",
+    )
+
+
+def _enough_gpus(gpu: Gpu, replica: Replica, shape: RequestShape) -> int | None:
+    for size in legal_tensor_parallel_sizes(replica.model, _LARGEST_HINT):
+        larger = replica_of(gpu, replica.model, replica.weights, replica.kv, replica.kernel, size)
+        memory = memory_of(gpu, larger)
+        if least_serving_bytes(memory, larger, [shape]) <= memory.usable_bytes:
+            return size
+    return None
+
+
+def _latency_rejection(service: Service, gpu: Gpu, replica: Replica, shape: RequestShape) -> Rejection:
+    missed = missed_target(operating_point(replica, shape, 1), service.latency)
+    label = f"{replica.weights} TP{replica.tensor_parallel}"
+    if missed is None:
+        reason = f"class {shape.name}: no utilisation leaves 95 % of requests within their target"
+        return Rejection(service.name, gpu.gpu_id, reason, "latency", 0, 0, "ms", label)
+    reason = f"class {shape.name}: a lone request already misses {missed.target} on {replica.gpus} × {gpu.gpu_id}"
+    return Rejection(service.name, gpu.gpu_id, reason, "latency", missed.required_ms, missed.available_ms, "ms", label)
+
+
+def peak_fp32_flop_per_s(gpu: Gpu) -> float | None:
+    """FP32 peak outside the tensor cores, which the rules of thumb divide by."""
+    peak = gpu.peak_tflop_per_s("fp32")
+    return None if peak is None else peak * FLOP_PER_TFLOP

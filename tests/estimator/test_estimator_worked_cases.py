@@ -1,0 +1,150 @@
+"""Cases with a known right answer, each from a mistake that somebody's tool made."""
+
+import pytest
+
+from optimizer.estimator.architecture import architecture_of, counted_parameters
+from optimizer.estimator.deployments import legal_tensor_parallel_sizes
+from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
+from optimizer.estimator.memory import kv_bytes_per_token, serving_memory, weight_bytes
+from optimizer.estimator.roofline import kernel_for, replica_of
+from optimizer.estimator.sizing import gpus_for, whole_gpus
+from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
+from optimizer.estimator.training_memory import TrainingPlan, training_state_bytes
+from optimizer.estimator.workloads import InlineModel
+from tests.estimator.builders import A100, H100, H200, LLAMA_7B, LLAMA_70B, MIXTRAL, gpu, model
+
+
+def plan(**changes: object) -> TrainingPlan:
+    settings: dict[str, object] = {
+        "model": LLAMA_7B, "sequence": 4096, "micro_batch": 1, "precision": "bf16", "method": "full",
+        "sharding": "zero3", "recompute": "none", "optimizer": "adamw", "stack": "typical",
+    }  # fmt: skip
+    return TrainingPlan(**(settings | changes))  # type: ignore[arg-type]
+
+
+def test_kv_bytes_count_kv_heads_only() -> None:
+    """28 layers, 4 KV heads of 128, 16-bit: 57,344 B per token, 0.164 GiB for 3,072 tokens (measured 0.16 GB)."""
+    qwen = model(layers=28, hidden_size=3584, attention_heads=28, kv_heads=4)
+    assert kv_bytes_per_token(qwen, "bf16") == 57_344
+    assert kv_bytes_per_token(qwen, "bf16") * 3072 == 176_160_768
+
+
+def test_kv_bytes_use_the_head_width_of_the_model_not_hidden_over_heads() -> None:
+    """A model of hidden 2560, 32 heads of 128 and 8 KV heads holds 147,456 B per token, not 92,160."""
+    assert kv_bytes_per_token(model(layers=36, hidden_size=2560, kv_heads=8), "fp16") == 147_456
+
+
+def test_kv_heads_are_repeated_beyond_their_number() -> None:
+    """80 layers, 8 KV heads at TP16 hold 40,960 B per token and GPU, not 20,480."""
+    assert kv_bytes_per_token(LLAMA_70B, "bf16", 16) / 16 == 40_960
+
+
+@pytest.mark.parametrize(
+    ("shape", "parameters"),
+    [
+        ({"layers": 32, "hidden": 4096, "heads": 32, "ffn": 11_008, "vocabulary": 32_000}, 6_738_415_616),
+        (
+            {"layers": 80, "hidden": 8192, "heads": 64, "ffn": 24_576, "vocabulary": 152_064, "qkv_bias": True},
+            72_287_920_128,
+        ),
+        (
+            {
+                "layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192, "vocabulary": 128_256,
+                "tied_embeddings": True,
+            },
+            1_235_814_400,
+        ),
+    ],
+)  # fmt: skip
+def test_parameters_of_a_gated_model_match_its_checkpoint(shape: dict[str, object], parameters: int) -> None:
+    """Three feed-forward matrices, KV width by KV heads, tied tables once: exact to the parameter."""
+    described = InlineModel.model_validate({"architecture": shape})
+    assert architecture_of(described).parameters == parameters
+
+
+def test_parameters_of_a_mixture_of_experts_match_its_checkpoint() -> None:
+    """Mixtral 8x7B by shape: 46.7 billion in all, 12.9 per token."""
+    shape = {
+        "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14_336, "vocabulary": 32_000,
+        "experts": 8, "experts_per_token": 2,
+    }  # fmt: skip
+    found = architecture_of(InlineModel.model_validate({"architecture": shape}))
+    assert found.parameters == 46_702_792_704
+    assert found.active_parameters == pytest.approx(12.88e9, rel=1e-3)
+    assert counted_parameters(MIXTRAL) == MIXTRAL.parameters
+
+
+@pytest.mark.parametrize(
+    ("peak", "days", "gpus"),
+    [(2e15, 90, 350), (2e15, 150, 210), (312e12, 90, 2241), (312e12, 150, 1345), (989.5e12, 90, 707)],
+)
+def test_gpu_counts_are_rounded_up_never_to_nearest(peak: float, days: float, gpus: int) -> None:
+    """3e24 FLOP at MFU 0.552: rounding to nearest would miss the deadline."""
+    assert gpus_for(3e24, peak * 0.552 * 3600, days * 24) == gpus
+
+
+def test_gpu_counts_come_in_whole_nodes() -> None:
+    """707 GPUs are 712 in nodes of 8."""
+    assert gpus_for(3e24, 989.5e12 * 0.552 * 3600, 90 * 24, group=8) == 712
+
+
+@pytest.mark.parametrize(("need", "each", "gpus"), [(2.1, 0.7, 3), (4.2, 0.7, 6), (0.1 + 0.2, 0.1, 3)])
+def test_rounding_up_forgives_floating_point(need: float, each: float, gpus: int) -> None:
+    """2.1 ÷ 0.7 is three GPUs, although the quotient is 3.0000000000000004."""
+    assert whole_gpus(need / each) == gpus
+
+
+def test_mfu_is_against_the_dense_peak() -> None:
+    """7B, sequence 4096, 9,600 tokens/s per H100: 45.5 % of 989 TFLOP/s, not 22.8 % of the sparse figure."""
+    assert model_flop_per_token(plan()) == pytest.approx(4.68729e10, rel=1e-5)
+    assert mfu_of(H100, plan(), 1 / 9600) == pytest.approx(0.455, abs=5e-4)
+
+
+def test_equal_dense_peaks_train_equally_fast() -> None:
+    """H100 and H200 have one dense peak, so a compute-bound job takes the same time on both."""
+    assert gpu_seconds_per_token(H100, plan(), 1, 8) == gpu_seconds_per_token(H200, plan(), 1, 8)
+
+
+def test_sixteen_bytes_per_parameter_of_mixed_precision_adam() -> None:
+    """70e9 parameters are 1,120e9 B of state: 14 GPUs of 80e9 B by state alone, 16 in nodes of 8."""
+    state = training_state_bytes(70e9)
+    assert state == 1120e9
+    assert whole_gpus(state / 80e9) == 14
+    assert whole_gpus(state / 80e9, group=8) == 16
+    assert training_state_bytes(6.7e9) == pytest.approx(107.2e9)
+
+
+def test_a_mixture_of_experts_is_held_by_its_total() -> None:
+    """Mixtral in 16 bits is 93.4e9 B and does not fit 80e9 B, whatever is active per token."""
+    assert weight_bytes(MIXTRAL, "bf16") == pytest.approx(93.4e9, rel=1e-3)
+    assert serving_memory(gpu(memory_usable_bytes=80_000_000_000), MIXTRAL, "bf16", 1).free_bytes < 0
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "largest", "sizes"),
+    [(40, 40, 6, (1, 2, 4, 5)), (40, 8, 6, (1, 2, 4)), (28, 4, 8, (1, 2, 4)), (32, 32, 3, (1, 2))],
+)
+def test_tensor_parallel_sizes_divide_the_heads(heads: int, kv_heads: int, largest: int, sizes: tuple[int]) -> None:
+    """Engines refuse other sizes: 6 GPUs do not share 40 heads, 8 do not share 28, 3 do not share 32."""
+    assert legal_tensor_parallel_sizes(model(attention_heads=heads, kv_heads=kv_heads), largest) == sizes
+
+
+def test_one_stream_is_bound_by_bandwidth_over_weights() -> None:
+    """70B in 16 bits on 4 × 3.35e12 B/s: one stream stays below 13.4e12 ÷ 141.1e9 = 94.96 tokens/s."""
+    kernel = kernel_for(H100, "bf16")
+    assert kernel is not None
+    replica = replica_of(H100, LLAMA_70B, "bf16", "fp16", kernel, 4)
+    assert 1 / decode_step(replica, RequestShape("all", 100, 100), 1, 0.0).total < 94.96
+
+
+def test_four_bit_weights_of_70b_do_not_fit_one_24_gb_card() -> None:
+    """70B at 4.25 bits with 16-bit embeddings is some 40 GB: two cards of 24 GB at least."""
+    assert 35e9 < weight_bytes(LLAMA_70B, "int4") < 43e9
+
+
+def test_an_encoder_request_costs_its_prefill() -> None:
+    """A prompt's time covers at least 2 FLOP per parameter and token at the peak."""
+    kernel = kernel_for(A100, "bf16")
+    assert kernel is not None
+    replica = replica_of(A100, LLAMA_7B, "bf16", "fp16", kernel, 1)
+    assert prefill_time(replica, 2048).total > 2 * 6.738e9 * 2048 / 312e12

@@ -33,7 +33,7 @@ class Model(BaseModel):
     """Base of all input schemas: frozen, unknown keys refused, no NaN or infinity, no silent coercion."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False, strict=True
+        extra="forbid", frozen=True, allow_inf_nan=False, strict=True, defer_build=True
     )
 
 

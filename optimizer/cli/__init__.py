@@ -1,7 +1,7 @@
 """The command `gpumix`: its verbs, its errors and its exit codes. Verbs are imported when they are used.
 
-Exit codes: 0 done; 1 the answer is "no" (infeasible, audit failed, limit passed); 2 bad usage or bad input; 3 stopped by
-the time limit; 130 interrupted.
+Exit codes: 0 done; 1 the answer is "no" (infeasible, audit failed, limit passed); 2 bad usage or bad input; 3 stopped
+by the time limit; 130 interrupted.
 """
 
 import os
@@ -43,7 +43,9 @@ VERBS = {
     "schema": Verb("optimizer.cli.schema", "schema", "JSON Schema of problem files, for editors."),
 }
 
-_USAGE_ERROR: type[BaseException] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+_USAGE_ERROR: type[BaseException] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
 _CONTROL_FLOW = (_USAGE_ERROR, typer.Exit, typer.Abort)
 
 
@@ -53,7 +55,7 @@ def verb_command(name: str) -> Any:
     target = getattr(import_module(verb.module), verb.attribute)
     if isinstance(target, typer.Typer):
         return typer.main.get_command(target)
-    single = typer.Typer(add_completion=False)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name, help=target.__doc__ or verb.help)(target)
     return typer.main.get_command(single)
 
@@ -64,7 +66,7 @@ class LazyGroup(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, verb in VERBS.items():
-            self.add_command(TyperCommand(name, help=verb.help), name)
+            self.add_command(TyperCommand(name, help=verb.help, rich_markup_mode=None), name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Replace the placeholder by the verb itself."""
@@ -112,6 +114,7 @@ app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich's help costs more than all the rest of the start
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -127,7 +130,7 @@ def _print_version(wanted: bool) -> None:
     "3 stopped by the time limit; 130 interrupted."
 )
 def gpumix(
-    version: Annotated[  # noqa: ARG001  typer calls `_print_version`
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:

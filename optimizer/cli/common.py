@@ -208,5 +208,9 @@ def _markdown_text(records: Sequence[dict[str, Any]]) -> str:
         return ""
     keys = list(records[0])
     cells = [["" if record[key] is None else str(record[key]) for key in keys] for record in records]
-    lines = [keys, ["---"] * len(keys), *cells]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in lines)
+    return "\n".join(_markdown_row(row) for row in (keys, ["---"] * len(keys), *cells))
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    escaped = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+    return f"| {' | '.join(escaped)} |"

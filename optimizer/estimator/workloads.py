@@ -121,7 +121,7 @@ class Workload(Model):
     """A name of the model catalog, or an architecture; needless where every allowed GPU is measured."""
     gpus: list[str] | None = None
     """GPU types this workload may use; all of the problem's by default."""
-    data: DataPlace = DataPlace()
+    data: DataPlace = Field(default_factory=DataPlace)
     headroom: Headroom = 0.0
     """Extra capacity planned on top of the demand (0.33 plans for 1.33 times the rate)."""
     estimate_by: Literal["analytic", "rule-of-thumb"] = "analytic"
@@ -132,12 +132,12 @@ class Service(Workload):
     """An online service: a rate of requests that must be served within latency targets (a `rate` demand)."""
 
     kind: Literal["service"]
-    traffic: Traffic = Traffic()
+    traffic: Traffic = Field(default_factory=Traffic)
     tokens: TokenLengths | None = None
     """Lengths of the only request class."""
     classes: list[RequestClass] | None = None
     """Request classes, where there is more than one."""
-    latency: Latency = Latency()
+    latency: Latency = Field(default_factory=Latency)
     weights: WeightFormat | list[WeightFormat] = "bf16"
     """Weight format; a list is a choice that the solver makes."""
     kv: KvFormat = "fp16"

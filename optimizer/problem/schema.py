@@ -146,8 +146,8 @@ class Quote(Offer):
 
     name: Annotated[str, Field(min_length=1)]
     purchase: PurchaseOption
-    price: Money | MoneyPerHour | None = None
-    """Owned: per node. Rented: per node and hour (`21.6 USD/h`), or per month or year with that unit."""
+    price: MoneyPerHour | None = None
+    """Owned: per node (`265_000 USD`). Rented: per node and hour (`21.6 USD/h`), or per month or year."""
     per: Literal["node", "gpu"] = "node"
     """Whether the price is per node or per GPU."""
     upfront: Money = 0.0
@@ -203,7 +203,7 @@ class Options(Model):
     """GPU types considered; those of quotes and existing nodes count as listed. All of the catalog by default."""
     purchase: list[PurchaseOption] | None = None
     """Ways of paying considered; all by default (owned needs a site or a quote)."""
-    providers: AllowDeny = AllowDeny()
+    providers: AllowDeny = Field(default_factory=AllowDeny)
     regions: list[str] | None = None
     """Region patterns (us-*, eu-west-1)."""
     catalog: bool = True
@@ -243,16 +243,17 @@ class Problem(Model):
 
     name: Annotated[str, Field(min_length=1)]
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
+    """Currency of every amount in the answer: three capital letters (ISO 4217)."""
     exchange_rates: dict[str, ExchangeRate] = Field(default_factory=dict)
-    horizon: Horizon = Horizon()
-    finance: Finance = Finance()
+    horizon: Horizon = Field(default_factory=Horizon)
+    finance: Finance = Field(default_factory=Finance)
     site: Site | None = None
     slices: list[TimeSlice] | None = None
     """Time slices of your own; from the services' profiles by default."""
     workloads: Annotated[list[AnyWorkload], Field(min_length=1)]
     measurements: list[Measurement] = Field(default_factory=list)
     gpus: dict[str, OwnGpu] = Field(default_factory=dict)
-    options: Options = Options()
-    limits: Limits = Limits()
+    options: Options = Field(default_factory=Options)
+    limits: Limits = Field(default_factory=Limits)
     goal: Literal["cost"] = "cost"
     """Least net present cost."""

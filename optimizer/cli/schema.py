@@ -1,0 +1,23 @@
+"""`gpumix schema`: the JSON Schema of problem files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optimizer.cli.common import Common, with_common_options, write_output
+from optimizer.problem.publish import schema_text
+
+
+@with_common_options
+def schema(
+    common: Common,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write it to a file (as --out does).")
+    ] = None,
+) -> None:
+    """Print the JSON Schema (draft 7) of problem files: the manual of every key, for editors."""
+    target = write or common.out
+    write_output(schema_text(), target)
+    if target is not None and str(target) != "-":
+        common.say(f"{target} written; first line of a problem file: # yaml-language-server: $schema={target}")

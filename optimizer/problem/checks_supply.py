@@ -1,0 +1,199 @@
+"""Rules about what may be bought or rented: quotes, existing hardware, limits, currencies."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from optimizer.problem.checks import Case, Complaint, Complaints, no_such, repeated
+from optimizer.problem.messages import shown, value_at
+from optimizer.problem.positions import Path
+from optimizer.problem.schema import Offer, Quote
+from optimizer.quantities import split_quantity
+
+_TERM_PURCHASES = ("reserved", "committed-use")
+
+
+def _quotes(case: Case) -> list[tuple[Path, Quote]]:
+    return [(("options", "quotes", index), quote) for index, quote in enumerate(case.problem.options.quotes)]
+
+
+def _offers(case: Case) -> list[tuple[Path, Offer]]:
+    existing = case.problem.options.existing
+    return [*_quotes(case), *((("options", "existing", index), nodes) for index, nodes in enumerate(existing))]
+
+
+def offer_names(case: Case) -> list[str]:
+    """Names of quotes and of existing hardware."""
+    return [str(name) for _, offer in _offers(case) if (name := getattr(offer, "name", None))]
+
+
+def offer_names_differ(case: Case) -> Complaints:
+    """Quotes and existing hardware can be told apart by name."""
+    yield from repeated((((*path, "name"), getattr(offer, "name", None)) for path, offer in _offers(case)), "offer")
+
+
+def there_is_something_to_choose(case: Case) -> Complaints:
+    """Without the catalog there must be a quote or existing hardware."""
+    options = case.problem.options
+    if not options.catalog and not options.quotes and not options.existing:
+        hint = "add options: quotes or existing, or allow the catalog"
+        yield Complaint(("options", "catalog"), "without the catalog there is nothing to buy or rent", hint)
+
+
+def quotes_have_a_price(case: Case) -> Complaints:
+    """An unknown price is not a free offer: 0 must be written."""
+    for path, quote in _quotes(case):
+        if quote.price is None:
+            unit = "265_000 USD (per node)" if quote.purchase == "owned" else "21.6 USD/h (per node)"
+            message = f'quote "{quote.name}" has no price'
+            yield Complaint((*path, "price"), message, f"write e.g. {unit}; 0 if it is free", at_key=True)
+
+
+def price_units_fit_the_purchase(case: Case) -> Complaints:
+    """What is owned is paid once; what is rented is paid per time, and the price says per which."""
+    if case.normalised:
+        return
+    for path, quote in _quotes(case):
+        raw = value_at(case.data, (*path, "price"))
+        if quote.price is None or quote.price == 0:
+            continue
+        timed = isinstance(raw, str) and "/" in split_quantity(raw)[1]
+        if quote.purchase == "owned" and timed:
+            message = f"an owned node has one price, found {shown(raw)}"
+            yield Complaint((*path, "price"), message, "write the amount alone, e.g. 265_000 USD")
+        elif quote.purchase != "owned" and not timed:
+            message = f"a {quote.purchase} node has a price per time, found {shown(raw)}"
+            number = raw.strip() if isinstance(raw, str) else f"{raw} {case.problem.currency}"
+            yield Complaint((*path, "price"), message, f'write "{number}/h", or /month, /year')
+
+
+_ONLY_FOR: tuple[tuple[str, tuple[str, ...], Any], ...] = (
+    ("term", _TERM_PURCHASES, None),
+    ("cancellable", _TERM_PURCHASES, False),
+    ("upfront", _TERM_PURCHASES, 0.0),
+    ("installation", ("owned",), 0.0),
+    ("maintenance", ("owned",), 0.0),
+    ("useful_life", ("owned",), None),
+    ("residual", ("owned",), None),
+)
+
+
+def terms_fit_the_purchase(case: Case) -> Complaints:
+    """A reservation has a term; what belongs to another way of paying would be ignored, so it is refused."""
+    for path, quote in _quotes(case):
+        if quote.purchase in _TERM_PURCHASES and not quote.term:
+            message = f'quote "{quote.name}" is {quote.purchase} but has no term'
+            yield Complaint((*path, "term"), message, "write e.g. term: 12 months", at_key=True)
+        for key, purchases, default in _ONLY_FOR:
+            if quote.purchase not in purchases and getattr(quote, key) != default:
+                message = f"{key} has no meaning for purchase: {quote.purchase}"
+                yield Complaint((*path, key), message, f"it is for {' and '.join(purchases)}", at_key=True)
+
+
+def signed_reservations_have_a_fee(case: Case) -> Complaints:
+    """A reservation already signed costs what it costs: 0 must be written."""
+    for index, nodes in enumerate(case.problem.options.existing):
+        path: Path = ("options", "existing", index)
+        if nodes.term is not None and value_at(case.data, (*path, "fee")) is None:
+            hint = "write e.g. fee: 14.2 USD/h (per node); 0 if it is paid"
+            yield Complaint((*path, "fee"), "a signed reservation without its fee", hint, at_key=True)
+        if nodes.term is None and nodes.fee:
+            hint = "write term: the months left"
+            yield Complaint((*path, "fee"), "a fee without the term of the reservation", hint, at_key=True)
+
+
+def order_sizes(case: Case) -> Complaints:
+    """The least order is not more than what one can have."""
+    for path, quote in _quotes(case):
+        if quote.max_nodes and quote.min_nodes > quote.max_nodes:
+            message = f"min_nodes {quote.min_nodes} is more than max_nodes {quote.max_nodes}"
+            yield Complaint((*path, "min_nodes"), message, "lower one or raise the other")
+
+
+def residuals_are_in_order(case: Case) -> Complaints:
+    """Residual values are points of rising age and of values that do not rise."""
+    for path, offer in _offers(case):
+        points = offer.residual if isinstance(offer.residual, list) else []
+        for index, (before, after) in enumerate(pairwise(points), start=1):
+            place: Path = (*path, "residual", index)
+            if after.age <= before.age:
+                message = f"age {after.age:g} months after age {before.age:g}"
+                yield Complaint((*place, "age"), message, "list the points from young to old")
+            elif after.fraction > before.fraction:
+                message = f"worth {after.fraction:g} at {after.age:g} months, {before.fraction:g} before"
+                yield Complaint((*place, "fraction"), message, "a node does not gain value with age")
+        if offer.residual == []:
+            yield Complaint((*path, "residual"), "an empty list", "leave the key out for the default")
+
+
+def power_is_in_order(case: Case) -> Complaints:
+    """An idle node draws no more than a busy one, a busy one no more than its nameplate."""
+    for path, offer in _offers(case):
+        ladder = [(key, getattr(offer, key)) for key in ("idle_power", "load_power", "power")]
+        given = [(key, value) for key, value in ladder if value is not None]
+        for (low_key, low), (high_key, high) in pairwise(given):
+            if low > high:
+                message = f"{low_key} {low:g} kW is more than {high_key} {high:g} kW"
+                yield Complaint((*path, low_key), message, "swap or correct them")
+
+
+def measured_offers_exist(case: Case) -> Complaints:
+    """A measurement made on an offer names a quote or existing hardware; no two say the same thing twice."""
+    seen: set[tuple[Any, ...]] = set()
+    names = offer_names(case)
+    for index, one in enumerate(case.problem.measurements):
+        path: Path = ("measurements", index)
+        if one.option is not None and one.option not in names:
+            yield no_such((*path, "option"), one.option, names, "offer")
+        what = (one.workload, one.gpu, one.option, one.request_class)
+        key = (*what, one.gpus_per_node, one.gpus_per_replica, one.weights)
+        if key in seen:
+            yield Complaint(path, "measured twice, with nothing to tell the two apart", "keep one of them")
+        seen.add(key)
+
+
+def limits_name_workloads(case: Case) -> Complaints:
+    """Spot shares by workload name workloads."""
+    names = [workload.name for workload in case.problem.workloads]
+    shares = case.problem.limits.spot_share
+    for name in shares if isinstance(shares, dict) else ():
+        if name not in names:
+            yield no_such(("limits", "spot_share", name), name, names, "workload", at_key=True)
+
+
+def limits_name_offers(case: Case) -> Complaints:
+    """Without the catalog, stock and provider limits name quotes or existing hardware."""
+    if case.problem.options.catalog:
+        return
+    providers = sorted({offer.provider for _, offer in _offers(case) if offer.provider})
+    for key, names, what in (("stock", offer_names(case), "offer"), ("providers", providers, "provider")):
+        for name in getattr(case.problem.limits, key):
+            if name not in names:
+                yield no_such(("limits", key, name), name, names, what, at_key=True)
+
+
+def currencies_are_foreign(case: Case) -> Complaints:
+    """Exchange rates are for other currencies than the problem's, by their three letters."""
+    for code in case.problem.exchange_rates:
+        path: Path = ("exchange_rates", code)
+        if code == case.problem.currency:
+            yield Complaint(path, f"{code} is the problem's currency", "leave its rate out", at_key=True)
+        elif not (len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
+            yield Complaint(path, f'"{code}" is not a currency', "write three capital letters (ISO 4217)", at_key=True)
+
+
+SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
+    offer_names_differ,
+    there_is_something_to_choose,
+    quotes_have_a_price,
+    price_units_fit_the_purchase,
+    terms_fit_the_purchase,
+    signed_reservations_have_a_fee,
+    order_sizes,
+    residuals_are_in_order,
+    power_is_in_order,
+    measured_offers_exist,
+    limits_name_workloads,
+    limits_name_offers,
+    currencies_are_foreign,
+)

@@ -1,0 +1,93 @@
+"""Plain data → a checked `Problem`: files read in, schema, then the rules between fields; all findings at once."""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from catalog.load import Catalog
+from optimizer.problem.checks import Case, complaints
+from optimizer.problem.files import read_in_files
+from optimizer.problem.messages import note_errors, value_at
+from optimizer.problem.names import settle_names
+from optimizer.problem.positions import Findings, Path
+from optimizer.problem.schema import Problem
+from optimizer.quantities import DEFAULT_CURRENCY, Currencies
+
+_NAMED_THINGS = ("workloads", "classes", "slices", "periods", "quotes", "existing", "gpus", "horizon", "options")
+"""What other parts of a file refer to: while one of these is wrong, references to it cannot be judged."""
+_LARGEST_RATE = 1e300
+
+
+def validated(
+    data: dict[str, Any],
+    findings: Findings,
+    folder: FilePath,
+    *,
+    normalised: bool = False,
+    catalog: Catalog | None = None,
+) -> tuple[Problem, tuple[tuple[str, str], ...]]:
+    """The problem that `data` describes, and the SHA-256 of the files it named (looked for in `folder`).
+
+    With a catalog, names of GPUs and models become its ids.
+
+    Raises
+    ------
+    ProblemFileError
+        With every finding, in file order.
+    """
+    files = () if normalised else read_in_files(data, folder, findings)
+    context = {"currencies": currencies_of(data), "normalised": normalised}
+    try:
+        problem: Problem | None = Problem.model_validate(data, context=context)
+    except ValidationError as error:
+        note_errors(error, Problem, data, findings)
+        problem = _without_mistakes(data, findings, context)
+    if problem is not None:
+        problem = _without_contradictions(Case(problem, data, normalised), findings, catalog)
+    findings.raise_if_any()
+    if problem is None:
+        msg = "the schema refused the problem without saying why"
+        raise AssertionError(msg)
+    return problem, files
+
+
+def currencies_of(data: Mapping[str, Any]) -> Currencies:
+    """Currency and rates as far as they are readable; their own mistakes are the schema's to tell."""
+    currency = data.get("currency", DEFAULT_CURRENCY)
+    entries = data.get("exchange_rates")
+    rates = {}
+    for code, entry in entries.items() if isinstance(entries, dict) else ():
+        rate: Any = entry.get("rate") if isinstance(entry, dict) else None
+        rates[code] = float(rate) if type(rate) in (int, float) and 0 < rate < _LARGEST_RATE else 1.0
+    return Currencies(currency if isinstance(currency, str) else DEFAULT_CURRENCY, rates)
+
+
+def _without_contradictions(case: Case, findings: Findings, catalog: Catalog | None) -> Problem:
+    """The problem with its names settled, after noting what contradicts itself or the catalog."""
+    if any(path and path[-1] in _NAMED_THINGS for path, _ in findings.items):
+        return case.problem
+    known = Findings(findings.source, list(findings.items))
+    for complaint in complaints(case):
+        if not known.touch(complaint.path):
+            findings.add(complaint.path, complaint.message, complaint.hint, at_key=complaint.at_key)
+    return case.problem if catalog is None else settle_names(case.problem, catalog, findings)
+
+
+def _without_mistakes(data: dict[str, Any], findings: Findings, context: Mapping[str, Any]) -> Problem | None:
+    """The problem without the values that are wrong, where it can stand without them."""
+    rest = copy.deepcopy(data)
+    for path in sorted((path for path, _ in findings.items), key=len, reverse=True):
+        _remove(rest, path)
+    try:
+        return Problem.model_validate(rest, context=dict(context))
+    except ValidationError:
+        return None
+
+
+def _remove(data: Any, path: Path) -> None:
+    holder = value_at(data, path[:-1])
+    if isinstance(holder, dict) and path:
+        holder.pop(path[-1], None)

@@ -105,8 +105,11 @@ def _of_training(
         source = "OPT: 800 GB of text were 180e9 tokens (arXiv 2205.01068)" if kind == "default" else _FILE
         yield Assumption(f"{name}: bytes per token", job.dataset.bytes_per_token, "bytes/token", source, kind)
     yield Assumption(f"{name}: sequence", plan.sequence, "tokens", _FILE, _said(job, "sequence"))
-    for field in ("precision", "stack", "sharding", "optimizer", "micro_batch"):
+    for field in ("precision", "stack", "sharding", "optimizer"):
         yield Assumption(f"{name}: {field}", getattr(job, field), "", _FILE, _said(job, field))
+    said = "micro_batch" in job.model_fields_set
+    micro_batch = job.micro_batch if said else "largest that fits"
+    yield Assumption(f"{name}: micro-batch", micro_batch, "sequences", _FILE, _said(job, "micro_batch"))
     yield Assumption(f"{name}: recompute", plan.recompute, "", _FILE, _said(job, "recompute"))
     yield Assumption(f"{name}: model FLOP per token", model_flop_per_token(plan), "FLOP", str(model.ref), "estimate")
     if job.mfu is not None:

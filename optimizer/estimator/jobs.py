@@ -31,6 +31,7 @@ from optimizer.estimator.training import (
     LARGEST_JOB_GPUS,
     Layout,
     gpu_seconds_per_token,
+    largest_micro_batch,
     layout_for,
     mfu_of,
     model_flop_per_token,
@@ -149,11 +150,21 @@ class TrainingRun:
         return [replace(estimate, source="buyer's MFU", low_factor=1.0, high_factor=1.0, steps=(step,))], []
 
     def _estimate(self, low: int, high: int) -> JobEstimate:
-        seconds = gpu_seconds_per_token(self.gpu, self.plan, self.layout.tensor_parallel, high)
-        mfu = mfu_of(self.gpu, self.plan, seconds)
+        plan, tensor_parallel = self._plan_on(low, high), self.layout.tensor_parallel
+        seconds = gpu_seconds_per_token(self.gpu, plan, tensor_parallel, high)
+        mfu = mfu_of(self.gpu, plan, seconds)
         rate = SECONDS_PER_HOUR / seconds
-        steps = training_steps(self.gpu, self.plan, self.layout, high, rate, mfu)
+        steps = training_steps(self.gpu, plan, replace(self.layout, least_gpus=low), high, rate, mfu)
         return replace(self._record(low, high, rate, mfu), steps=steps)
+
+    def _plan_on(self, low: int, high: int) -> TrainingPlan:
+        """Plan with the buyer's micro-batch, else the largest that fits `low` GPUs and the batch of `high`."""
+        if "micro_batch" in self.job.model_fields_set:
+            return self.plan
+        size = self.layout.tensor_parallel
+        limit = self.job.global_batch_tokens
+        per_rank = None if limit is None else limit / high * low
+        return largest_micro_batch(self.gpu, self.plan, size, max(1, low // size), per_rank)
 
     def _record(self, low: int, high: int | None, rate: float, mfu: float) -> JobEstimate:
         low_factor, high_factor = training_range(self.plan)

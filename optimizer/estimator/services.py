@@ -134,7 +134,7 @@ def _unserved_classes(estimates: Sequence[ServiceEstimate], candidates: Sequence
 
 
 def nearest_miss(rejections: Sequence[Rejection]) -> Rejection:
-    """The rejection that came closest: one for latency (it fits in memory) before one for memory, then the least gap."""
+    """The rejection that came closest: for latency (it fits in memory) before memory, then the least gap."""
     return min(rejections, key=lambda r: (r.resource == "memory", abs(r.required - r.available)))
 
 

@@ -161,6 +161,7 @@ def training_steps(
             ),
             str(plan.model.ref),
         ),
+        Step("b", plan.micro_batch, "sequences", "micro-batch: as given, else the largest that fits", (), _DOCS),
         Step("R", recompute_flop_per_token(plan), "FLOP/token", "1.1 · (2N + 4·L·h·s) if recomputed", (), _DOCS),
         Step("eff", share, "1", "0.694 · (h/tp)/(h/tp + 341) · stack · run", (("tp", layout.tensor_parallel),), _DOCS),
         Step("S", precision_speedup(gpu, plan), "1", "speed of the precision by Amdahl's law", (), _DOCS),

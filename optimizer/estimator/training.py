@@ -1,7 +1,7 @@
 """Training and fine-tuning on a GPU type: time per token, MFU, least and most GPUs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.schema import Gpu
 from optimizer.estimator.architecture import matrix_parameters
@@ -137,6 +137,22 @@ def layout_for(gpu: Gpu, plan: TrainingPlan, largest_node: int, global_batch_tok
         if least is not None and least <= most:
             return Layout(tensor_parallel, least, most)
     return None
+
+
+def largest_micro_batch(
+    gpu: Gpu, plan: TrainingPlan, tensor_parallel: int, ranks: int, global_batch_tokens: float | None
+) -> TrainingPlan:
+    """Plan with the largest micro-batch (doubling) that fits in memory on `ranks` ranks and in the global batch."""
+    most = constant("largest_micro_batch_tokens")
+    if global_batch_tokens is not None:
+        most = min(most, global_batch_tokens / ranks)
+    best = plan
+    while best.micro_batch_tokens * 2 <= most:
+        larger = replace(best, micro_batch=best.micro_batch * 2)
+        if required_bytes(larger, tensor_parallel, ranks) > gpu.memory_usable_bytes:
+            break
+        best = larger
+    return best
 
 
 def most_gpus_by_batch(plan: TrainingPlan, tensor_parallel: int, global_batch_tokens: float | None) -> int:

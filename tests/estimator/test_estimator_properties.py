@@ -1,5 +1,6 @@
 """Properties that hold for any model and GPU (invariants of estimators), on generated cases."""
 
+import itertools
 from dataclasses import replace
 from math import isclose
 
@@ -150,8 +151,8 @@ def test_e06_tensor_parallelism_spreads_memory_and_repeats_some(
     sizes = legal_tensor_parallel_sizes(shape, 16)
     per_gpu = [serving_bytes_per_gpu(shape, "bf16", "fp16", size, batch, context) for size in sizes]
     total = [size * each for size, each in zip(sizes, per_gpu, strict=True)]
-    assert all(a >= b * (1 - 1e-12) for a, b in zip(per_gpu, per_gpu[1:], strict=False))
-    assert all(a <= b * (1 + 1e-12) for a, b in zip(total, total[1:], strict=False))
+    assert all(a >= b * (1 - 1e-12) for a, b in itertools.pairwise(per_gpu))
+    assert all(a <= b * (1 + 1e-12) for a, b in itertools.pairwise(total))
 
 
 @few

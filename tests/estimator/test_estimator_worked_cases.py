@@ -2,6 +2,7 @@
 
 import pytest
 
+from catalog.load import load_catalog
 from optimizer.estimator.architecture import architecture_of, counted_parameters
 from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
@@ -148,3 +149,11 @@ def test_an_encoder_request_costs_its_prefill() -> None:
     assert kernel is not None
     replica = replica_of(A100, LLAMA_7B, "bf16", "fp16", kernel, 1)
     assert prefill_time(replica, 2048).total > 2 * 6.738e9 * 2048 / 312e12
+
+
+def test_e14_counted_parameters_match_the_published_totals() -> None:
+    """Every model of the catalog: the count of its shape is within 0.1 % of the total that its publisher gives."""
+    models = load_catalog().models()
+    assert len(models) > 20
+    for shape in models:
+        assert counted_parameters(shape) == pytest.approx(shape.parameters, rel=1e-3), shape.model_id

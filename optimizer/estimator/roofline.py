@@ -63,7 +63,8 @@ def link_of(gpu: Gpu, tensor_parallel: int) -> Link:
         return _link("nvlink", gpu.link_kind, gpu.link_gb_per_s)
     if gpu.link_kind == "none":
         return _link("staged", "pcie without peer-to-peer", gpu.link_gb_per_s or gpu.pcie_gb_per_s / 2)
-    return _link("pcie", "pcie", gpu.pcie_gb_per_s)
+    bridged = gpu.link_kind == "nvlink-bridge"
+    return _link("pcie", "pcie", gpu.pcie_gb_per_s if bridged else gpu.link_gb_per_s or gpu.pcie_gb_per_s)
 
 
 def _link(name: str, kind: str, gb_per_s: float) -> Link:

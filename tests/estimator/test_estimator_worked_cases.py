@@ -7,12 +7,12 @@ from optimizer.estimator.architecture import architecture_of, counted_parameters
 from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
 from optimizer.estimator.memory import kv_bytes_per_token, serving_memory, weight_bytes
-from optimizer.estimator.roofline import kernel_for, replica_of
+from optimizer.estimator.roofline import kernel_for, link_of, replica_of
 from optimizer.estimator.sizing import gpus_for, whole_gpus
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
 from optimizer.estimator.training_memory import TrainingPlan, training_state_bytes
 from optimizer.estimator.workloads import InlineModel
-from tests.estimator.builders import A100, H100, H200, LLAMA_7B, LLAMA_70B, MIXTRAL, gpu, model
+from tests.estimator.builders import A100, H100, H200, LLAMA_7B, LLAMA_70B, MIXTRAL, RTX_4090, gpu, model
 
 
 def plan(**changes: object) -> TrainingPlan:
@@ -157,3 +157,14 @@ def test_e14_counted_parameters_match_the_published_totals() -> None:
     assert len(models) > 20
     for shape in models:
         assert counted_parameters(shape) == pytest.approx(shape.parameters, rel=1e-3), shape.model_id
+
+
+def test_collectives_run_over_the_link_that_joins_the_cards() -> None:
+    """NVLink for all, a bridge for two cards, PCIe beyond it or alone, host memory without peer-to-peer."""
+    bridged = gpu(link_kind="nvlink-bridge")
+    assert link_of(A100, 8).kind == "nvlink"
+    assert (link_of(bridged, 2).kind, link_of(bridged, 4).kind) == ("nvlink-bridge", "pcie")
+    assert link_of(RTX_4090, 2).kind == "pcie without peer-to-peer"
+    own = gpu(link_kind="pcie", link_gb_per_s=50.0)
+    assert link_of(own, 2).bytes_per_s == 2 * link_of(bridged, 4).bytes_per_s
+    assert link_of(A100, 2).bytes_per_s > link_of(own, 2).bytes_per_s > link_of(RTX_4090, 2).bytes_per_s

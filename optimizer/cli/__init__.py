@@ -93,6 +93,8 @@ def _guarded(run: Callable[[], Any]) -> Any:
     except OptimizerError as error:
         _leave(str(error), EXIT_BAD_INPUT)
     except Exception as error:
+        if _is_catalog_error(error):
+            _leave(f"error: {error}", EXIT_BAD_INPUT)
         if os.environ.get("GPUMIX_DEBUG"):
             raise
         kind = type(error).__name__
@@ -101,6 +103,13 @@ def _guarded(run: Callable[[], Any]) -> Any:
             "(GPUMIX_DEBUG=1 shows the traceback).",
             EXIT_BAD_INPUT,
         )
+
+
+def _is_catalog_error(error: Exception) -> bool:
+    """Whether the catalog's files, or a name looked up in them, are at fault."""
+    from catalog.errors import CatalogError
+
+    return isinstance(error, CatalogError)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -30,6 +30,17 @@ class Format(StrEnum):
 
 
 ProblemFile = Annotated[str, typer.Argument(metavar="FILE", help="Problem file (YAML); - reads standard input.")]
+CatalogDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalog",
+        metavar="DIR",
+        envvar="GPUMIX_CATALOG",
+        exists=True,
+        file_okay=False,
+        help="Directory of another catalog (the same CSV files); the one that comes with gpumix by default.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from optimizer.problem.checks import Case, Complaint, Complaints, no_such, repeated
 from optimizer.problem.messages import shown, value_at
 from optimizer.problem.positions import Path
-from optimizer.problem.schema import Offer, Quote
+from optimizer.problem.schema import CATALOG_CURRENCY, OWN_PROVIDER, Offer, Problem, Quote
 from optimizer.quantities import split_quantity
 
 _TERM_PURCHASES = ("reserved", "committed-use")
@@ -25,6 +25,14 @@ def _offers(case: Case) -> list[tuple[Path, Offer]]:
 def offer_names(case: Case) -> list[str]:
     """Names of quotes and of existing hardware."""
     return [str(name) for _, offer in _offers(case) if (name := getattr(offer, "name", None))]
+
+
+def provider_names(problem: Problem) -> list[str]:
+    """Providers of quotes and existing hardware; `own` stands for owned nodes."""
+    options = problem.options
+    rented = {quote.provider or quote.name for quote in options.quotes if quote.purchase != "owned"}
+    owned = {offer.provider for offer in (*options.quotes, *options.existing) if offer.provider}
+    return sorted(rented | owned | {OWN_PROVIDER})
 
 
 def offer_names_differ(case: Case) -> Complaints:
@@ -165,7 +173,7 @@ def limits_name_offers(case: Case) -> Complaints:
     """Without the catalog, stock and provider limits name quotes or existing hardware."""
     if case.problem.options.catalog:
         return
-    providers = sorted({offer.provider for _, offer in _offers(case) if offer.provider})
+    providers = provider_names(case.problem)
     for key, names, what in (("stock", offer_names(case), "offer"), ("providers", providers, "provider")):
         for name in getattr(case.problem.limits, key):
             if name not in names:
@@ -182,6 +190,16 @@ def currencies_are_foreign(case: Case) -> Complaints:
             yield Complaint(path, f'"{code}" is not a currency', "write three capital letters (ISO 4217)", at_key=True)
 
 
+def catalog_prices_can_be_converted(case: Case) -> Complaints:
+    """The catalog's prices are dollars: another currency needs their rate."""
+    problem = case.problem
+    foreign = problem.currency != CATALOG_CURRENCY and CATALOG_CURRENCY not in problem.exchange_rates
+    if problem.options.catalog and foreign:
+        rate = f"{{rate: <{problem.currency} per USD>, date: <YYYY-MM-DD>}}"
+        hint = f"add exchange_rates: {{USD: {rate}}}, or options: {{catalog: false}}"
+        yield Complaint(("currency",), f"the catalog's prices are in USD, the problem's in {problem.currency}", hint)
+
+
 SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     offer_names_differ,
     there_is_something_to_choose,
@@ -196,4 +214,5 @@ SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     limits_name_workloads,
     limits_name_offers,
     currencies_are_foreign,
+    catalog_prices_can_be_converted,
 )

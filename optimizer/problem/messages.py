@@ -262,7 +262,7 @@ def _kinds(union: Any) -> list[str]:
 
 def _limit(sign: str) -> Callable[[ErrorDetails, Located, Any], Parts]:
     def explain(details: ErrorDetails, located: Located, value: Any) -> Parts:
-        limit = next(iter(details.get("ctx", {"": ""}).values()))
+        limit = f"{next(iter(details.get('ctx', {'': 0}).values())):g}"
         share = (_described(located.annotation) or "").startswith("a share") and sign == "≤"
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         hint = f'write "{value} %" for a percentage' if share and plain and value <= 100 else ""

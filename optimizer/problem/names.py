@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from catalog.errors import AmbiguousNameError, UnknownNameError
 from catalog.load import Catalog
+from optimizer.problem.checks_supply import provider_names
 from optimizer.problem.messages import suggestion
 from optimizer.problem.positions import Findings, Path, Source
 from optimizer.problem.schema import Limits, Options, Problem
@@ -117,11 +119,11 @@ class _Names:
         return limits.model_copy(update={"gpus": gpus})
 
     def known_provider(self, name: str, path: Path, *, at_key: bool = False) -> None:
-        own = {offer.provider for offer in self._own_offers() if offer.provider}
-        if name in own or not self.problem.options.catalog:
+        own = provider_names(self.problem)
+        if _among(name, own, pattern=not at_key) or not self.problem.options.catalog:
             return
-        providers = sorted({offer.provider for offer in self.catalog.offers()} | own)
-        if name not in providers:
+        providers = sorted({offer.provider for offer in self.catalog.offers()}.union(own))
+        if not _among(name, providers, pattern=not at_key):
             hint = suggestion(name, providers, "providers")
             self.findings.add(path, f'unknown provider "{name}"', hint, at_key=at_key)
 
@@ -136,6 +138,11 @@ class _Names:
 
     def _own_offers(self) -> list[Any]:
         return [*self.problem.options.quotes, *self.problem.options.existing]
+
+
+def _among(name: str, names: Sequence[str], *, pattern: bool) -> bool:
+    """Whether `name` is one of `names`, or as a shell pattern matches one."""
+    return name in names or (pattern and any(fnmatchcase(one.lower(), name.lower()) for one in names))
 
 
 def _either(names: Sequence[str]) -> str:

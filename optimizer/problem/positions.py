@@ -71,13 +71,18 @@ class Findings:
 
     def touch(self, path: Path) -> bool:
         """Whether something at, in or around `path` is wrong already."""
-        return any(path[: len(known)] == known[: len(path)] for known, _ in self.items)
+        return any(touching(path, known) for known, _ in self.items)
 
     def raise_if_any(self) -> None:
         """Raise a ProblemFileError with all of them in file order, if there are any."""
         if self.items:
             found = dict.fromkeys(finding for _, finding in self.items)
             raise ProblemFileError(sorted(found, key=lambda finding: (finding.line or 0, finding.column or 0)))
+
+
+def touching(one: Path, other: Path) -> bool:
+    """Whether one path is the other, or stands in it."""
+    return one[: len(other)] == other[: len(one)]
 
 
 def dotted(path: Path) -> str:

@@ -15,6 +15,8 @@ HOUR_WEIGHTS = (5 / 7 / HOURS_PER_DAY,) * HOURS_PER_DAY + (2 / 7 / HOURS_PER_DAY
 """Share of all hours that each hour of a profile stands for."""
 FLAT = "flat"
 _SAME = 1e-12
+_LARGEST_EXPONENT = 2.0**60
+"""Enough to tell any two different floats apart."""
 
 
 @cache
@@ -79,7 +81,7 @@ def _with_peak(shape: tuple[float, ...], peak: float) -> tuple[float, ...]:
         msg = f"peak_to_mean {peak:g} is out of reach of this profile ({range_text}); choose a profile with a peak"
         raise ValueError(msg)
     least, most = 0.0, 1.0
-    while max(_powered(shape, most)) < peak and most < 2**20:
+    while max(_powered(shape, most)) < peak and most < _LARGEST_EXPONENT:
         most *= 2
     for _ in range(200):
         middle = (least + most) / 2

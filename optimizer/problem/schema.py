@@ -31,6 +31,11 @@ PurchaseOption = Literal["owned", "reserved", "committed-use", "on-demand", "spo
 PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = ("owned", "reserved", "committed-use", "on-demand", "spot")
 
 
+OWN_PROVIDER = "own"
+"""Provider of owned nodes, where none is named; a rented quote without provider is its own provider, by its name."""
+CATALOG_CURRENCY = "USD"
+
+
 class Period(Model):
     """A stretch of the horizon at whose start one can buy or sign."""
 
@@ -70,6 +75,8 @@ class TimeSlice(Model):
 
     name: str
     share_of_hours: Annotated[float, Field(gt=0, le=1)]
+    hours_of_week: Annotated[list[Annotated[int, Field(ge=0, lt=48)]], Field(min_length=1)] | None = None
+    """Clock hours that it stands for (0-23 weekday, 24-47 weekend); the daily windows of jobs select slices by them."""
 
 
 class ExchangeRate(Model):
@@ -210,6 +217,8 @@ class Options(Model):
     """Whether the catalog's offers are considered beside quotes and existing hardware."""
     price_age_limit: Hours | None = None
     """Leave out prices older than this (and prices without a date)."""
+    lead_times: bool = True
+    """Whether delivery takes its time; false supposes that what is ordered is in service at once."""
     quotes: list[Quote] = Field(default_factory=list)
     existing: list[ExistingNodes] = Field(default_factory=list)
 
@@ -238,6 +247,15 @@ class Limits(Model):
     """Most GPUs held or rented at one time, by GPU type."""
 
 
+class Baseline(Model):
+    """What `compare` measures savings against."""
+
+    keep: Literal["existing", "nothing"] = "existing"
+    """Whether what is held already stays."""
+    rest: PurchaseOption = "on-demand"
+    """How all the rest is had."""
+
+
 class Problem(Model):
     """One buyer's question."""
 
@@ -255,5 +273,6 @@ class Problem(Model):
     gpus: dict[str, OwnGpu] = Field(default_factory=dict)
     options: Options = Field(default_factory=Options)
     limits: Limits = Field(default_factory=Limits)
+    baseline: Baseline | None = None
     goal: Literal["cost"] = "cost"
     """Least net present cost."""

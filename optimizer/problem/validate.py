@@ -12,13 +12,14 @@ from optimizer.problem.checks import Case, complaints
 from optimizer.problem.files import read_in_files
 from optimizer.problem.messages import note_errors, value_at
 from optimizer.problem.names import settle_names
-from optimizer.problem.positions import Findings, Path
+from optimizer.problem.positions import Findings, Path, touching
 from optimizer.problem.schema import Problem
 from optimizer.quantities import DEFAULT_CURRENCY, Currencies
 
 _NAMED_THINGS = ("workloads", "classes", "slices", "periods", "quotes", "existing", "gpus", "horizon", "options")
 """What other parts of a file refer to: while one of these is wrong, references to it cannot be judged."""
 _LARGEST_RATE = 1e300
+_MOST_ROUNDS = 4
 
 
 def validated(
@@ -40,13 +41,14 @@ def validated(
     """
     files = () if normalised else read_in_files(data, folder, findings)
     context = {"currencies": currencies_of(data), "normalised": normalised}
+    left_out: set[Path] = set()
     try:
         problem: Problem | None = Problem.model_validate(data, context=context)
     except ValidationError as error:
         note_errors(error, Problem, data, findings)
-        problem = _without_mistakes(data, findings, context)
+        problem, left_out = _without_mistakes(data, findings, context)
     if problem is not None:
-        problem = _without_contradictions(Case(problem, data, normalised), findings, catalog)
+        problem = _without_contradictions(Case(problem, data, normalised), findings, left_out, catalog)
     findings.raise_if_any()
     if problem is None:
         msg = "the schema refused the problem without saying why"
@@ -65,29 +67,40 @@ def currencies_of(data: Mapping[str, Any]) -> Currencies:
     return Currencies(currency if isinstance(currency, str) else DEFAULT_CURRENCY, rates)
 
 
-def _without_contradictions(case: Case, findings: Findings, catalog: Catalog | None) -> Problem:
+def _without_contradictions(case: Case, findings: Findings, left_out: set[Path], catalog: Catalog | None) -> Problem:
     """The problem with its names settled, after noting what contradicts itself or the catalog."""
-    if any(path and path[-1] in _NAMED_THINGS for path, _ in findings.items):
+    unknown = left_out.union(path for path, _ in findings.items)
+    if any(path and path[-1] in _NAMED_THINGS for path in unknown):
         return case.problem
-    known = Findings(findings.source, list(findings.items))
     for complaint in complaints(case):
-        if not known.touch(complaint.path):
+        if not any(touching(complaint.path, path) for path in unknown):
             findings.add(complaint.path, complaint.message, complaint.hint, at_key=complaint.at_key)
     return case.problem if catalog is None else settle_names(case.problem, catalog, findings)
 
 
-def _without_mistakes(data: dict[str, Any], findings: Findings, context: Mapping[str, Any]) -> Problem | None:
-    """The problem without the values that are wrong, where it can stand without them."""
+def _without_mistakes(
+    data: dict[str, Any], findings: Findings, context: Mapping[str, Any]
+) -> tuple[Problem | None, set[Path]]:
+    """The problem without what is wrong in it, where it can stand without, and what was left out."""
     rest = copy.deepcopy(data)
-    for path in sorted((path for path, _ in findings.items), key=len, reverse=True):
-        _remove(rest, path)
-    try:
-        return Problem.model_validate(rest, context=dict(context))
-    except ValidationError:
-        return None
+    left_out = {path for path, _ in findings.items}
+    for _ in range(_MOST_ROUNDS):
+        left_out = {_removed(rest, path) for path in sorted(left_out, key=len, reverse=True)}
+        try:
+            return Problem.model_validate(rest, context=dict(context)), left_out
+        except ValidationError as error:
+            wrong = Findings(findings.source)
+            note_errors(error, Problem, rest, wrong)
+            left_out |= {path if value_at(rest, path) is not None else path[:-1] for path, _ in wrong.items}
+    return None, left_out
 
 
-def _remove(data: Any, path: Path) -> None:
-    holder = value_at(data, path[:-1])
-    if isinstance(holder, dict) and path:
-        holder.pop(path[-1], None)
+def _removed(data: Any, path: Path) -> Path:
+    """Remove what stands at `path`, or the nearest thing around it that is the value of a key; return its path."""
+    while path:
+        holder = value_at(data, path[:-1])
+        if isinstance(holder, dict):
+            holder.pop(path[-1], None)
+            return path
+        path = path[:-1]
+    return path

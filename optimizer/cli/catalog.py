@@ -1,0 +1,239 @@
+"""`gpumix catalog`: what the catalog holds, filtered, and all facts of one entry."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optimizer.cli.common import CatalogDirectory, Common, Format, with_common_options
+from optimizer.cli.output import check_writable, write_answer
+from optimizer.errors import CatalogLookupError
+from optimizer.report.forms import csv_text
+from optimizer.report.sections import Section
+
+if TYPE_CHECKING:
+    from catalog import Catalog
+
+app = typer.Typer(
+    name="catalog",
+    help="GPUs, models, offers and servers of the catalog.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+MOST_OFFERS_SHOWN = 10
+
+
+class Kind(StrEnum):
+    """What the catalog holds."""
+
+    GPUS = "gpus"
+    OFFERS = "offers"
+    MODELS = "models"
+    SERVERS = "servers"
+
+
+class Purchase(StrEnum):
+    """Ways to have a node."""
+
+    OWNED = "owned"
+    RESERVED = "reserved"
+    COMMITTED_USE = "committed-use"
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        msg = f"{value:g} is no price; write USD above 0"
+        raise typer.BadParameter(msg)
+    return value
+
+
+@app.command("list")
+@with_common_options
+def list_(
+    common: Common,
+    kind: Annotated[Kind, typer.Argument(metavar="[gpus|offers|models|servers]", help="What to list.")] = Kind.GPUS,
+    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU type; A100 means all of that name.")] = None,
+    provider: Annotated[str | None, typer.Option(metavar="NAME", help="Provider (offers); * and ? match.")] = None,
+    region: Annotated[str | None, typer.Option(metavar="PATTERN", help="Region (offers), e.g. eu-*.")] = None,
+    purchase: Annotated[Purchase | None, typer.Option(help="Purchase option (offers).")] = None,
+    max_price: Annotated[
+        float | None,
+        typer.Option(metavar="USD", callback=_positive, help="Most per GPU-hour (offers) or per node (servers)."),
+    ] = None,
+    catalog: CatalogDirectory = None,
+) -> None:
+    """List GPUs, offers, models or servers, cheapest first where they have a price."""
+    check_writable(common.out, "--out")
+    wanted = _Filters(gpu, provider, region, purchase, max_price)
+    wanted.check(kind)
+    entries = _entries(kind, _open(catalog), wanted)
+    _write_list(kind, entries, common)
+
+
+@app.command("show")
+@with_common_options
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of a GPU, model, offer or server.")],
+    common: Common,
+    catalog: CatalogDirectory = None,
+) -> None:
+    """Show all facts of one entry, with units and sources; of a GPU its offers and servers too."""
+    from optimizer.report.catalog_pages import entry_sections, record
+
+    check_writable(common.out, "--out")
+    read = _open(catalog)
+    entry = find_entry(name, read)
+    found = record(entry)
+    related = _related(entry, read) if common.output in (Format.TABLE, Format.MARKDOWN) else ()
+    first = next(iter(found.values()))
+    write_answer(found, entry_sections(str(first), entry, related), csv_text([found], list(found)), common)
+
+
+def _open(directory: Path | None) -> "Catalog":
+    from catalog.load import load_catalog
+
+    return load_catalog(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filters:
+    """What to leave in a list."""
+
+    gpu: str | None
+    provider: str | None
+    region: str | None
+    purchase: Purchase | None
+    max_price: float | None
+
+    def check(self, kind: Kind) -> None:
+        """Refuse filters that mean nothing for a kind.
+
+        Raises
+        ------
+        typer.BadParameter
+            Naming the first of them, and the kinds it is for.
+        """
+        offers = (Kind.OFFERS,)
+        rules: tuple[tuple[str, object, Sequence[Kind]], ...] = (
+            ("--gpu", self.gpu, (Kind.GPUS, Kind.OFFERS, Kind.SERVERS)),
+            ("--provider", self.provider, offers),
+            ("--region", self.region, offers),
+            ("--purchase", self.purchase, offers),
+            ("--max-price", self.max_price, (Kind.OFFERS, Kind.SERVERS)),
+        )
+        for flag, value, kinds in rules:
+            if value is not None and kind not in kinds:
+                example = f"gpumix catalog list {kinds[-1]} {flag} …"
+                msg = f"it filters {' and '.join(kinds)}, not {kind}; write e.g. `{example}`"
+                raise typer.BadParameter(msg, param_hint=flag)
+
+    def offer(self, offer: Any) -> bool:
+        """Whether an offer stays."""
+        per_gpu = offer.price_usd_per_node_hour / offer.gpus_per_node
+        return (
+            _matches(self.provider, offer.provider)
+            and _matches(self.region, offer.region)
+            and self.purchase in (None, offer.purchase_option)
+            and (self.max_price is None or per_gpu <= self.max_price)
+        )
+
+    def server(self, server: Any) -> bool:
+        """Whether a server stays."""
+        return self.max_price is None or server.price_usd_per_node <= self.max_price
+
+
+def _matches(pattern: str | None, text: str) -> bool:
+    return pattern is None or fnmatchcase(text.lower(), pattern.lower())
+
+
+def _entries(kind: Kind, catalog: "Catalog", wanted: _Filters) -> list[Any]:
+    gpus = None if wanted.gpu is None else _gpu_ids(wanted.gpu, catalog)
+    match kind:
+        case Kind.GPUS:
+            return [gpu for gpu in catalog.gpus() if gpus is None or gpu.gpu_id in gpus]
+        case Kind.MODELS:
+            return list(catalog.models())
+        case Kind.SERVERS:
+            servers = [server for server in catalog.servers(gpus) if wanted.server(server)]
+            return sorted(servers, key=lambda s: (s.price_usd_per_node / s.gpus_per_node, s.server_id))
+        case Kind.OFFERS:
+            offers = [offer for offer in catalog.offers(gpus) if wanted.offer(offer)]
+            return sorted(offers, key=_price_per_gpu)
+
+
+def _price_per_gpu(offer: Any) -> tuple[float, str]:
+    return offer.price_usd_per_node_hour / offer.gpus_per_node, offer.offer_id
+
+
+def _gpu_ids(name: str, catalog: "Catalog") -> tuple[str, ...]:
+    """All ids that a name may mean. Raises UnknownNameError (with suggestions) if there is none."""
+    return catalog.gpu_candidates(name) or (catalog.gpu_id(name),)
+
+
+def _write_list(kind: Kind, entries: Sequence[Any], common: Common) -> None:
+    from optimizer.report.catalog_pages import list_section, record
+
+    records = [record(entry) for entry in entries]
+    names = list(records[0]) if records else []
+    write_answer(records, [list_section(kind, entries)], csv_text(records, names), common)
+    if not entries:
+        common.say(f"no {kind} in the catalog match")
+
+
+def find_entry(name: str, catalog: "Catalog") -> Any:
+    """The GPU, model, offer or server of that name.
+
+    Raises
+    ------
+    CatalogLookupError
+        If nothing has that name (with the nearest ids), or several have.
+    """
+    gpus, models = catalog.gpu_candidates(name), catalog.model_candidates(name)
+    if len(gpus) + len(models) > 1:
+        choices = ", ".join((*gpus, *models))
+        msg = f'"{name}" could mean several entries: write one of {choices}'
+        raise CatalogLookupError(msg)
+    if gpus:
+        return catalog.gpu(gpus[0])
+    if models:
+        return catalog.model(models[0])
+    sold: list[Any] = [*catalog.offers(), *catalog.servers()]
+    for entry in sold:
+        if name.lower() == _id_of(entry).lower():
+            return entry
+    raise CatalogLookupError(_unknown(name, catalog, [_id_of(entry) for entry in sold]))
+
+
+def _id_of(entry: Any) -> str:
+    return str(entry.offer_id if hasattr(entry, "offer_id") else entry.server_id)
+
+
+def _unknown(name: str, catalog: "Catalog", sold: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    ids = [*(g.gpu_id for g in catalog.gpus()), *(m.model_id for m in catalog.models()), *sold]
+    known = {one.lower(): one for one in ids}
+    near = [known[match] for match in get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`gpumix catalog list offers` names what there is"
+    return f'nothing in the catalog is called "{name}"; {hint}'
+
+
+def _related(entry: Any, catalog: "Catalog") -> list[Section]:
+    """Of a GPU: its cheapest offers and its servers."""
+    from catalog.schema import Gpu
+    from optimizer.report.catalog_pages import list_section
+
+    if not isinstance(entry, Gpu):
+        return []
+    offers = sorted(catalog.offers([entry.gpu_id]), key=_price_per_gpu)[:MOST_OFFERS_SHOWN]
+    servers = catalog.servers([entry.gpu_id])
+    found: list[tuple[Kind, Sequence[Any]]] = [(Kind.OFFERS, offers), (Kind.SERVERS, servers)]
+    return [list_section(kind, entries) for kind, entries in found if entries]

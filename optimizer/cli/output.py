@@ -1,0 +1,66 @@
+"""Sections and documents to standard output or a file, in the form asked for."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from optimizer.cli.common import Common, Format
+from optimizer.report.forms import json_text, yaml_text
+from optimizer.report.sections import Section, markdown
+
+
+def write_answer(document: Any, sections: Sequence[Section], csv: str, common: Common) -> None:
+    """Give out an answer: JSON and YAML are the document, table and Markdown its sections, CSV its lines."""
+    match common.output:
+        case Format.JSON:
+            common.write(json_text(document))
+        case Format.YAML:
+            common.write(yaml_text(document))
+        case Format.CSV:
+            common.write(csv)
+        case Format.MARKDOWN:
+            common.write(markdown(sections))
+        case Format.TABLE:
+            _write_tables(sections, common)
+
+
+def _write_tables(sections: Sequence[Section], common: Common) -> None:
+    """Colours on a terminal only; plain text in files, pipes, with --no-color, NO_COLOR and TERM=dumb."""
+    from optimizer.report.tables import PLAIN_WIDTH, plain_text, renderables
+
+    if common.out is not None:
+        common.write(plain_text(sections))
+        return
+    terminal = sys.stdout.isatty()
+    if terminal and common.color and os.environ.get("TERM") != "dumb":
+        console = common.console()
+        for part in renderables(sections):
+            console.print(part)
+        return
+    width = common.console().width if terminal else PLAIN_WIDTH
+    common.write(plain_text(sections, width=width, encoding=sys.stdout.encoding or "utf-8"))
+
+
+def check_writable(path: Path | None, flag: str) -> None:
+    """Refuse a place for output before the work begins.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is a directory, or its directory does not exist or may not be written to.
+    """
+    if path is None or str(path) == "-":
+        return
+    if path.is_dir():
+        msg = f"{path} is a directory; name a file in it"
+        raise typer.BadParameter(msg, param_hint=flag)
+    if not path.resolve().parent.is_dir():
+        msg = f"the directory of {path} does not exist; create it first"
+        raise typer.BadParameter(msg, param_hint=flag)
+    if not path.exists() and not os.access(path.resolve().parent, os.W_OK):
+        msg = f"no right to write in the directory of {path}"
+        raise typer.BadParameter(msg, param_hint=flag)

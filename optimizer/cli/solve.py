@@ -1,0 +1,235 @@
+"""`gpumix solve`: the cheapest mix of GPUs, with its proof."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optimizer.cli import EXIT_INTERRUPTED
+from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
+from optimizer.cli.output import check_writable, write_answer
+from optimizer.report.forms import cost_lines_csv
+from optimizer.report.infeasible import shortfall_line
+from optimizer.report.numbers import money, percent
+from optimizer.report.plan import plan_sections, status_line
+
+if TYPE_CHECKING:
+    from catalog import Catalog
+    from optimizer.plan import Plan
+    from optimizer.problem.load import LoadedProblem
+    from optimizer.solver.milp import Progress
+
+EXIT_NO = 1
+EXIT_TIME_LIMIT = 3
+SECONDS_BETWEEN_LINES = 5.0
+"""Progress lines with -v where standard error is no terminal."""
+ProgressHook = Callable[["Progress"], None]
+
+
+def _not_negative(value: float) -> float:
+    if not math.isfinite(value) or value < 0:
+        msg = f"{value:g} is no gap; write a fraction of the cost from 0 on, e.g. 0.01 for 1 %"
+        raise typer.BadParameter(msg)
+    return value
+
+
+def _positive_seconds(value: float | None) -> float | None:
+    if value is not None and (not math.isfinite(value) or value <= 0):
+        msg = f"{value:g} is no time limit; write seconds above 0, e.g. 60"
+        raise typer.BadParameter(msg)
+    return value
+
+
+@with_common_options
+def solve(
+    file: ProblemFile,
+    common: Common,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="PLAN",
+            envvar="GPUMIX_PLAN",
+            help="Write the plan file (JSON), better plans as they come.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", envvar="GPUMIX_TIME_LIMIT", callback=_positive_seconds, help="Seconds to search; no limit."
+        ),
+    ] = None,
+    gap: Annotated[
+        float,
+        typer.Option(
+            metavar="G", envvar="GPUMIX_GAP", callback=_not_negative, help="Relative gap that is good enough."
+        ),
+    ] = 1e-4,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", envvar="GPUMIX_THREADS", min=1, help="Threads of the solver; its choice.")
+    ] = None,
+    catalog: CatalogDirectory = None,
+) -> None:
+    """Find the cheapest mix of GPUs that does all the work, with its proof; or say what stands in the way.
+
+    Exit codes: 0 a plan within the gap; 1 infeasible; 2 bad input; 3 stopped by the time limit with a larger gap or
+    without a plan; 130 interrupted (the best plan so far is printed and written).
+    """
+    check_writable(plan, "--plan")
+    check_writable(common.out, "--out")
+    run = _Run(file, plan, time_limit, gap, threads, catalog, common)
+    found = run.solved()
+    document = found.document()
+    sections = plan_sections(
+        document, plan_file=str(plan) if plan else None, problem_file="FILE" if file == "-" else file
+    )
+    write_answer(document, sections, cost_lines_csv(document), common)
+    _tell(document, plan, common)
+    if code := exit_code(found, gap):
+        raise typer.Exit(code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One call: what to solve, and how hard to try."""
+
+    file: str
+    plan_path: Path | None
+    time_limit: float | None
+    gap: float
+    threads: int | None
+    directory: Path | None
+    common: Common
+
+    def solved(self) -> "Plan":
+        """Read, solve and write the plan file; every better plan on the way."""
+        from catalog.load import load_catalog
+        from optimizer.plan import write_plan
+        from optimizer.problem.load import load_problem
+        from optimizer.solve import solve as solve_problem
+        from optimizer.solver.milp import SolverSettings
+
+        started = time.monotonic()
+        catalog = load_catalog(self.directory)
+        loaded = load_problem(self.file, catalog)
+        settings = SolverSettings(gap=self.gap, time_limit_s=self.time_limit, threads=self.threads)
+        path = self.plan_path
+        latest = _Latest()
+        with _progress(self.common) as on_progress:
+            plan = solve_problem(
+                loaded.problem,
+                catalog,
+                settings,
+                sources=_sources(loaded, catalog, self.directory),
+                read_s=time.monotonic() - started,
+                on_progress=latest.watched(on_progress),
+                on_plan=None if path is None else lambda better: write_plan(latest.with_bound(better), path),
+            )
+        if path is not None:
+            write_plan(plan, path)
+        return plan
+
+
+@dataclass(slots=True)
+class _Latest:
+    """The bound last proven, for plans written while the search goes on."""
+
+    bound: float | None = None
+
+    def watched(self, on_progress: ProgressHook | None) -> ProgressHook:
+        """A hook that keeps the bound and passes the news on."""
+
+        def hook(progress: "Progress") -> None:
+            self.bound = progress.bound
+            if on_progress is not None:
+                on_progress(progress)
+
+        return hook
+
+    def with_bound(self, plan: "Plan") -> "Plan":
+        """The plan with the bound known so far, where there is one."""
+        from optimizer.solver.milp import relative_gap
+
+        if plan.cost is None or self.bound is None:
+            return plan
+        bound = min(self.bound, plan.cost.npv)
+        return replace(plan, cost=replace(plan.cost, bound=bound, gap=relative_gap(plan.cost.npv, bound)))
+
+
+def exit_code(plan: "Plan", gap: float) -> int:
+    """0 within the gap, 1 infeasible, 130 interrupted, 3 stopped by the limit."""
+    if plan.status == "infeasible":
+        return EXIT_NO
+    if plan.status == "optimal" or (plan.cost is not None and plan.cost.gap <= gap):
+        return 0
+    return EXIT_INTERRUPTED if plan.interrupted else EXIT_TIME_LIMIT
+
+
+def _sources(loaded: "LoadedProblem", catalog: "Catalog", directory: Path | None) -> dict[str, str]:
+    """SHA-256 of the problem file, the files it names, and the catalog files that its answer rests on."""
+    label = str(directory or "catalog")
+    with_prices = loaded.problem.options.catalog
+    used = {
+        f"{label}/{name}": digest
+        for name, digest in catalog.file_hashes().items()
+        if with_prices or name in ("gpus.csv", "models.csv", "aliases.csv")
+    }
+    return {loaded.source.name: loaded.sha256, **dict(loaded.files), **used}
+
+
+def _tell(document: dict[str, Any], plan: Path | None, common: Common) -> None:
+    """What a reader of standard error should know."""
+    if document["status"] == "infeasible":
+        common.say(shortfall_line(document))
+    elif document["status"] != "optimal":
+        common.say(status_line(document))
+    if plan is not None:
+        common.detail(f"plan written to {plan}")
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _progress(common: Common) -> Iterator[ProgressHook | None]:
+    """A live line on a terminal; a line every few seconds with -v; else nothing."""
+    if common.show_progress:
+        with _live_line(common) as hook:
+            yield hook
+    elif common.verbose and common.progress:
+        yield _line_by_line(common)
+    else:
+        yield None
+
+
+@contextmanager
+def _live_line(common: Common) -> Iterator[ProgressHook]:
+    from rich.live import Live
+    from rich.text import Text
+
+    console = common.console(stderr=True)
+    with Live(Text("preparing …"), console=console, transient=True, refresh_per_second=4) as live:
+        yield lambda progress: live.update(Text(progress_line(progress)))
+
+
+def _line_by_line(common: Common) -> ProgressHook:
+    last = -math.inf
+
+    def hook(progress: "Progress") -> None:
+        nonlocal last
+        if progress.seconds - last >= SECONDS_BETWEEN_LINES:
+            last = progress.seconds
+            common.detail(progress_line(progress))
+
+    return hook
+
+
+def progress_line(progress: "Progress") -> str:
+    """`12.3 s  best 23,109.32  bound 22,950.00  gap 0.69 %  1,204 nodes`."""
+    best, bound, gap = money(progress.best), money(progress.bound), percent(progress.gap)
+    return f"{progress.seconds:.1f} s  best {best}  bound {bound}  gap {gap}  {progress.nodes:,} nodes"

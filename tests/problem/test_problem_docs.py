@@ -1,0 +1,37 @@
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from catalog.load import load_catalog
+from optimizer.errors import ProblemFileError
+from optimizer.problem.load import parse_problem
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "problem-files.md").read_text(encoding="utf-8")
+
+
+def test_the_list_of_keys_is_current():
+    """The manual's tables are what docs/write_problem_keys.py writes from the schema of today."""
+    spec = importlib.util.spec_from_file_location("write_problem_keys", DOCS / "write_problem_keys.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.page_with_current_keys(PAGE) == PAGE, "run: python docs/write_problem_keys.py"
+
+
+def test_the_example_of_the_manual_is_right():
+    """The file that the manual shows first passes all checks."""
+    example = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
+    assert parse_problem(example, catalog=load_catalog()).problem.name == "Shop bot"
+
+
+def test_the_messages_of_the_manual_are_the_real_ones():
+    """The two messages shown come out word for word."""
+    example = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
+    shown = re.search(r"```\n(shop.yaml:.*?)```", PAGE, re.DOTALL)[1]
+    spoilt = example.replace("    weights: int4\n", "").replace("output: 50", 'output: "50"')
+    spoilt = spoilt.replace("    latency: {p95_end_to_end: 5 s}", "    headrom: 20 %")
+    with pytest.raises(ProblemFileError) as caught:
+        parse_problem(spoilt, "shop.yaml")
+    assert str(caught.value) == shown.strip()

@@ -163,6 +163,8 @@ class Plan:
     schedule: dict[str, Any]
     inputs: dict[str, Any]
     notes: tuple[str, ...] = ()
+    interrupted: bool = False
+    """Whether the search was stopped by the user (Ctrl-C); the plan is then the best so far."""
 
     def document(self) -> dict[str, Any]:
         """The plan as plain JSON data: `schema_version` first, NaN and infinity as null."""

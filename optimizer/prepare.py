@@ -92,6 +92,7 @@ def own_gpu_record(name: str, own: OwnGpu) -> Gpu | None:
         memory_sold_gb=own.memory / BYTES_PER_GB,
         memory_bandwidth_gb_per_s=own.bandwidth / BYTES_PER_GB,
         bf16_dense_tflop_per_s=own.bf16,
+        fp16_dense_tflop_per_s=own.bf16,
         fp16_fp16acc_dense_tflop_per_s=None,
         tf32_dense_tflop_per_s=own.tf32,
         fp32_tflop_per_s=own.fp32,

@@ -1,8 +1,9 @@
 """Problem → plan: prepare, build, solve, read back, and diagnose where there is no plan."""
 
 import dataclasses
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +15,11 @@ from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
 from optimizer.solver import readback
 from optimizer.solver.diagnose import diagnose, objective_scale
-from optimizer.solver.milp import LinearModel, ProgressHook, Solution, SolverSettings, solve_model
+from optimizer.solver.milp import IncumbentHook, LinearModel, ProgressHook, Solution, SolverSettings, solve_model
 
 PlanHook = Callable[[Plan], None]
+PLAN_INTERVAL_S = 1.0
+"""Least time between two plans handed out while searching."""
 
 
 def solve(
@@ -31,8 +34,8 @@ def solve(
 ) -> Plan:
     """Find the least-cost plan of a problem, with its proof; an infeasible problem gives a plan that says why.
 
-    `sources` are SHA-256 hashes of the files read; `on_plan` receives every better plan while the search goes on (the
-    last one survives a crash). Names in `problem` are canonical.
+    `sources` are SHA-256 hashes of the files read; `on_plan` receives better plans while the search goes on, one per
+    second at most (the last one survives a crash). Names in `problem` are canonical.
 
     Raises
     ------
@@ -48,7 +51,7 @@ def solve(
     milp = build(prepared.instance())
     clock.lap("build_s")
     answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
-    hook = None if on_plan is None else (lambda values, cost: on_plan(answer.while_searching(values, cost)))
+    hook = None if on_plan is None else _throttled(answer, on_plan)
     solution = solve_model(linear_model(milp), settings, on_progress=on_progress, on_incumbent=hook)
     shortfalls = diagnose(milp, settings) if solution.status == "infeasible" else ()
     clock.lap("solve_s")
@@ -61,6 +64,20 @@ def linear_model(milp: Milp) -> LinearModel:
     return LinearModel(
         milp.variables.columns, milp.rows, objective, constant, objective_scale=objective_scale(objective)
     )
+
+
+def _throttled(answer: "_Answer", on_plan: PlanHook) -> IncumbentHook:
+    """Reads a solution back into a plan only where the last one is old enough."""
+    last = -math.inf
+
+    def hook(values: Sequence[float], cost: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PLAN_INTERVAL_S:
+            last = now
+            on_plan(answer.while_searching(values, cost))
+
+    return hook
 
 
 class _Clock:
@@ -89,12 +106,15 @@ class _Answer:
 
     def while_searching(self, values: Any, cost: float) -> Plan:
         solution = Solution("feasible", tuple(values), cost)
-        return self.final(solution, ())
+        return self._plan(solution, (), _solution_parts(self.milp, solution))
 
     def final(self, solution: Solution, shortfalls: tuple[Shortfall, ...]) -> Plan:
         """The plan at a solution, or the answer that there is none."""
         parts = _solution_parts(self.milp, solution) if solution.values or solution.status == "optimal" else {}
         self.clock.lap("report_s")
+        return self._plan(solution, shortfalls, parts)
+
+    def _plan(self, solution: Solution, shortfalls: tuple[Shortfall, ...], parts: dict[str, Any]) -> Plan:
         problem = self.prepared.problem
         return Plan(
             problem=problem.name,
@@ -111,6 +131,7 @@ class _Answer:
             model=_sizes(self.milp),
             grid=readback.grid_document(self.milp),
             inputs=self._inputs(),
+            interrupted=solution.interrupted and solution.status != "optimal",
             **{**_NO_SOLUTION, **parts},
         )
 

@@ -210,11 +210,26 @@ def _progress(common: Common) -> Iterator[ProgressHook | None]:
 @contextmanager
 def _live_line(common: Common) -> Iterator[ProgressHook]:
     from rich.live import Live
-    from rich.text import Text
 
-    console = common.console(stderr=True)
-    with Live(Text("preparing …"), console=console, transient=True, refresh_per_second=4) as live:
-        yield lambda progress: live.update(Text(progress_line(progress)))
+    line = _LiveLine()
+    with Live(line, console=common.console(stderr=True), transient=True, refresh_per_second=4):
+        yield line.show
+
+
+class _LiveLine:
+    """The last news and the seconds since the start, drawn again and again by rich."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.news = "preparing"
+
+    def show(self, progress: "Progress") -> None:
+        """Take in news of the search."""
+        self.news = progress_line(progress)
+
+    def __rich__(self) -> str:
+        """The line as of now."""
+        return f"{time.monotonic() - self.started:.0f} s  {self.news}"
 
 
 def _line_by_line(common: Common) -> ProgressHook:
@@ -224,12 +239,12 @@ def _line_by_line(common: Common) -> ProgressHook:
         nonlocal last
         if progress.seconds - last >= SECONDS_BETWEEN_LINES:
             last = progress.seconds
-            common.detail(progress_line(progress))
+            common.detail(f"{progress.seconds:.1f} s  {progress_line(progress)}")
 
     return hook
 
 
 def progress_line(progress: "Progress") -> str:
-    """`12.3 s  best 23,109.32  bound 22,950.00  gap 0.69 %  1,204 nodes`."""
+    """`best 23,109.32  bound 22,950.00  gap 0.69 %  1,204 nodes`."""
     best, bound, gap = money(progress.best), money(progress.bound), percent(progress.gap)
-    return f"{progress.seconds:.1f} s  best {best}  bound {bound}  gap {gap}  {progress.nodes:,} nodes"
+    return f"best {best}  bound {bound}  gap {gap}  {progress.nodes:,} nodes"

@@ -236,6 +236,9 @@ class _Watch:
         self.stop = False
         self.failure: BaseException | None = None
         kinds = highspy.cb.HighsCallbackType
+        if on_progress:  # HiGHS reports progress only where it may log; nothing goes to the console
+            highs.setOptionValue("log_to_console", False)
+            highs.setOptionValue("output_flag", True)
         highs.setCallback(self._called, None)
         wanted = [kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt]
         wanted += [kinds.kCallbackMipLogging] if on_progress else []

@@ -1,0 +1,1 @@
+"""Answers as text: tables, Markdown, CSV, YAML and JSON. All rounding happens here."""

@@ -1,0 +1,69 @@
+"""The terms of a plan file in a buyer's words."""
+
+import re
+from collections.abc import Sequence
+
+TERM_GROUPS = {"capex": "capex", "installation": "capex", "upfront_fee": "capex", "salvage_value": "salvage"}
+"""Cost terms that are no running cost."""
+LIMIT_FAMILIES = (
+    "budget_capex",
+    "budget_opex",
+    "budget_npv",
+    "supply_limit",
+    "provider_limit",
+    "interruptible_share",
+    "site_power",
+)
+"""Families of rows that are limits a buyer may ask to change."""
+ACTIONS = {"owned": "buy", "reserved": "sign", "committed-use": "sign"}
+PURCHASE_WORDS = {"on-demand": "rent", "spot": "rent (spot)"}
+_FAMILY_WORDS = {
+    "budget_capex": "capex budget (limits.capex)",
+    "budget_opex": "running cost per month (limits.opex)",
+    "budget_npv": "whole cost, NPV (limits.npv)",
+    "provider_limit": "nodes at provider {0} (limits.providers)",
+    "interruptible_share": "spot share of {0} (limits.spot_share)",
+    "site_power": "nameplate power of owned nodes (site.power_limit_it)",
+    "demand_coverage": "requests of {0}",
+    "deadline": "work of {0} by its deadline",
+    "minimum_order": "minimum order of {0}",
+    "scaling_limit": "GPUs at once of {0}",
+}
+
+
+def limit_words(family: str, index: Sequence[str], unit: str = "") -> str:
+    """What a row of a family is, for a person: `stock of spot B`."""
+    label = index[0] if index else ""
+    if family == "supply_limit":
+        return f"GPUs of {label} (limits.gpus)" if unit == "GPUs" else f"stock of {label}"
+    words = _FAMILY_WORDS.get(family, family.replace("_", " ") + (" of {0}" if label else "")).format(label)
+    if family == "demand_coverage" and len(index) > 1 and index[1] != "all":
+        words += f", class {index[1]}"
+    return words
+
+
+def term_words(term: str) -> str:
+    """A cost term as words."""
+    return term.replace("_", " ")
+
+
+def workload_words(workload: str, request_class: str | None) -> str:
+    """A workload, with its class where it has several."""
+    return workload if request_class in (None, "", "all") else f"{workload}: {request_class}"
+
+
+def resource_words(resource: str) -> str:
+    """A resource as words: `memory bandwidth`."""
+    return resource.replace("_", " ")
+
+
+def short_source(source: str, day: str = "") -> str:
+    """Where a price is from, in short: `offers/aws.csv:7, 2026-07-20`, or the buyer's words and the day."""
+    found = re.match(r"(?:\S*/)?((?:offers/)?[^/\s]+\.csv:\d+) \(", source)
+    place = found.group(1) if found else source
+    return f"{place}, {day or 'no date'}" if place else day
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 offer`, `12 offers`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

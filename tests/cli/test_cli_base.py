@@ -13,7 +13,7 @@ from optimizer.cli import VERBS, app
 from optimizer.cli.common import Common, Format, records_text, write_file, write_output
 from optimizer.errors import OptimizerError, OutputError
 from optimizer.problem.load import parse_yaml
-from optimizer.problem.templates import template_text
+from optimizer.problem.templates import template_text, template_texts
 
 ROOT = Path(__file__).parents[2]
 WRONG = "name: x\nregoin: y\nworkloads:\n  - {name: j, kind: batch, tokens: 1,000}\n"
@@ -275,3 +275,13 @@ def test_a_terminal_without_unicode_gets_text_all_the_same():
     done = run_process("check", "-", stdin="é: 1".encode(), PYTHONIOENCODING="ascii")
     assert done.returncode == 2
     assert b"unknown key" in done.stderr
+
+
+@pytest.mark.parametrize("name", template_texts())
+def test_templates_solve_as_they_are(name, tmp_path):
+    """What init writes has a plan: solve ends with code 0."""
+    path = tmp_path / "p.yaml"
+    path.write_text(template_text(name))
+    result = run("solve", str(path), "-o", "json", "--gap", "0.05")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["status"] == "optimal"

@@ -41,3 +41,19 @@ class Trace:
     def then(self, step: Step) -> "Trace":
         """Return the trace lengthened by `step`."""
         return Trace((*self.steps, step))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """A figure (or a fact) and what it comes from, as a tree: `value` `unit` by `formula` from `inputs` and `children`.
+
+    `source` names where a figure was read; `value` is a text where there is no figure, None where the label says it.
+    """
+
+    label: str
+    value: float | str | None = None
+    unit: str = ""
+    formula: str = ""
+    source: str = ""
+    inputs: tuple[tuple[str, float], ...] = ()
+    children: tuple["TraceNode", ...] = ()

@@ -10,10 +10,17 @@ from itertools import pairwise
 
 from optimizer.finance import running_factor
 from optimizer.problem.profiles import hourly_profile
-from optimizer.problem.schema import Horizon, Problem
+from optimizer.problem.schema import Horizon, Problem, TimeSlice
 from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 PERIOD_MONTHS = {"monthly": 1.0, "quarterly": 3.0, "yearly": 12.0}
+REPEAT_MONTHS = {
+    "daily": HOURS_PER_DAY / HOURS_PER_MONTH,
+    "weekly": 7 * HOURS_PER_DAY / HOURS_PER_MONTH,
+    "monthly": 1.0,
+    "quarterly": 3.0,
+    "yearly": 12.0,
+}
 SAME_MONTH = 1e-9
 """Two grid points closer than this (months) are one."""
 WEEKDAY_SHARE, WEEKEND_SHARE = 5 / 7, 2 / 7
@@ -112,7 +119,7 @@ def list_slices(problem: Problem) -> tuple[Slice, ...]:
     never hides a peak.
     """
     if problem.slices:
-        return tuple(Slice(i, s.name, s.share_of_hours) for i, s in enumerate(problem.slices))
+        return tuple(_own_slice(i, one) for i, one in enumerate(problem.slices))
     services = [w for w in problem.workloads if w.kind == "service"]
     profiles = [hourly_profile(service.traffic) for service in services]
     windows = [window_hours(w.window.daily) for w in problem.workloads if w.kind != "service" and w.window]
@@ -122,6 +129,11 @@ def list_slices(problem: Problem) -> tuple[Slice, ...]:
         key = (*(round(p[hour], 12) for p in profiles), *(clock in hours for hours in windows))
         groups.setdefault(key, []).append(hour)
     return tuple(_merged_slice(i, hours) for i, hours in enumerate(groups.values()))
+
+
+def _own_slice(index: int, given: TimeSlice) -> Slice:
+    hours = None if given.hours_of_week is None else tuple(given.hours_of_week)
+    return Slice(index, given.name, given.share_of_hours, hours)
 
 
 def _merged_slice(index: int, hours: Sequence[int]) -> Slice:

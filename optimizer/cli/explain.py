@@ -1,0 +1,81 @@
+"""`gpumix explain`: where a number of a plan comes from, what binds, why not GPU X."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optimizer.cli.common import CatalogDirectory, Common, with_common_options
+from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.search import Threads, TimeLimit
+from optimizer.plan import read_plan
+from optimizer.report.explain import explanation_csv, explanation_sections
+
+if TYPE_CHECKING:
+    from catalog import Catalog
+    from optimizer.explain.gpus import Forced, ForceHook
+
+PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="Plan file (gpumix solve FILE --plan plan.json).")]
+What = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[WHAT]...",
+        help="A number (cost.npv, opex, energy), an offer, a workload, a GPU (why not X), bindings, assumptions.",
+    ),
+]
+
+
+@with_common_options
+def explain(
+    plan: PlanFile,
+    common: Common,
+    what: What = None,
+    resolve: Annotated[
+        bool, typer.Option("--resolve/--no-resolve", help="Re-solve for a GPU that is not in the plan.")
+    ] = True,
+    time_limit: TimeLimit = None,
+    threads: Threads = None,
+    catalog: CatalogDirectory = None,
+) -> None:
+    """Trace a number of a plan to prices and formulas; say what binds, and why a GPU is not in it.
+
+    Without WHAT: costs by term, what binds, use, rejections, and what else can be asked. A GPU that could run is
+    priced by re-solving with every workload that it can run restricted to it (--no-resolve skips that).
+    """
+    check_writable(common.out, "--out")
+    from catalog.load import load_catalog
+    from optimizer.explain.explanation import explain as explain_plan
+
+    document = read_plan(Path(plan))
+    stock = load_catalog(catalog)
+    force = _force(document, stock, time_limit, threads, common) if resolve else None
+    found = explain_plan(
+        document,
+        " ".join(what or ()) or None,
+        force=force,
+        gpu_name=stock.gpu_candidates,
+        plan_file=plan,
+    )
+    sections = explanation_sections(
+        found.problem, found.answer, depth=found.depth, ask_next=found.ask_next, plan_file=plan
+    )
+    write_answer(found.document(), sections, explanation_csv(found.answer), common)
+
+
+def _force(
+    document: dict[str, Any], catalog: "Catalog", time_limit: float | None, threads: int | None, common: Common
+) -> "ForceHook":
+    """Re-solves only when it is asked to, with the gap of the plan."""
+
+    def force(gpu: str, workloads: list[str]) -> "Forced":
+        from optimizer.explain.forced import force_with
+        from optimizer.solver.milp import SolverSettings
+
+        gap = document["inputs"]["settings"]["gap"]
+        settings = SolverSettings(gap=gap, time_limit_s=time_limit, threads=threads)
+        if common.show_progress:
+            with common.console(stderr=True).status(f"re-solving with {gpu} …"):
+                return force_with(document, catalog, settings)(gpu, workloads)
+        return force_with(document, catalog, settings)(gpu, workloads)
+
+    return force

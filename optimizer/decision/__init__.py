@@ -1,0 +1,1 @@
+"""Decisions between plans: variants of one problem side by side, and where one of them overtakes another."""

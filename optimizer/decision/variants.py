@@ -1,0 +1,168 @@
+"""Variants of a problem. Each is the same frozen problem with a part exchanged; nothing else is told to the solver."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer.estimator.workloads import AnyJob, AnyWorkload, RequestClass, Service, Traffic
+from optimizer.model.instance import class_base_rates, slice_multiplier
+from optimizer.model.timegrid import SAME_MONTH, Slice, list_slices
+from optimizer.problem.schema import PURCHASE_OPTIONS, Period, Problem, PurchaseOption, TimeSlice
+from optimizer.units import HOURS_PER_MONTH
+
+CLOUD_ONLY, OWNED_ONLY, HYBRID, BASELINE = "cloud-only", "owned-only", "hybrid", "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A problem to solve under a name, and in words what it allows."""
+
+    name: str
+    meaning: str
+    problem: Problem
+
+
+def list_variants(problem: Problem) -> tuple[Variant, ...]:
+    """The variants that are compared; the baseline last, where the problem states one."""
+    found = [
+        Variant(CLOUD_ONLY, "everything rented or reserved", cloud_only(problem)),
+        Variant(OWNED_ONLY, "everything on owned nodes", owned_only(problem)),
+        Variant(HYBRID, "as the problem is written", problem),
+    ]
+    if problem.baseline is not None:
+        kept = "what is held now" if problem.baseline.keep == "existing" else "nothing held now"
+        meaning = f"{kept}, and the rest {problem.baseline.rest}"
+        found.append(Variant(BASELINE, meaning, stated_baseline(problem)))
+    return tuple(found)
+
+
+def cloud_only(problem: Problem) -> Problem:
+    """Rented nodes and signed reservations only; owned nodes, those already there too, are left out."""
+    return _supplied(problem, lambda purchase: purchase != "owned")
+
+
+def owned_only(problem: Problem) -> Problem:
+    """Owned nodes only, those already there and those that can be bought; nothing is rented or reserved."""
+    return _supplied(problem, lambda purchase: purchase == "owned")
+
+
+def stated_baseline(problem: Problem) -> Problem:
+    """What is kept of the hardware held now, and one purchase option for the rest (`baseline:` of the problem)."""
+    stated = problem.baseline
+    if stated is None:
+        return problem
+    bare = _supplied(problem, lambda purchase: purchase == stated.rest)
+    existing = list(problem.options.existing) if stated.keep == "existing" else []
+    return bare.model_copy(update={"options": bare.options.model_copy(update={"existing": existing})})
+
+
+def _supplied(problem: Problem, allowed: Callable[[PurchaseOption], bool]) -> Problem:
+    """The problem with only those purchase options, quotes and nodes held that `allowed` admits."""
+    options = problem.options
+    purchases = PURCHASE_OPTIONS if options.purchase is None else options.purchase
+    changes: dict[str, Any] = {
+        "purchase": [purchase for purchase in purchases if allowed(purchase)],
+        "quotes": [quote for quote in options.quotes if allowed(quote.purchase)],
+        "existing": [held for held in options.existing if allowed("owned" if held.term is None else "reserved")],
+    }
+    return problem.model_copy(update={"options": options.model_copy(update=changes)})
+
+
+def without_lead_times(problem: Problem) -> Problem:
+    """The problem as if what is ordered were in service at once."""
+    return problem.model_copy(update={"options": problem.options.model_copy(update={"lead_times": False})})
+
+
+# --- the workloads run in a share of the hours only -------------------------------------------------------------------
+
+
+def with_duty(problem: Problem, share_of_hours: float) -> Problem:
+    """The problem with its workloads running in a share u of the hours only; exact, no demand is averaged.
+
+    Every time slice of the problem is cut in two: services have their demand unchanged in the share u of its hours,
+    and none in the rest. Jobs keep their windows and have u times their work to do.
+    """
+    if share_of_hours >= 1:
+        return problem
+    slices = list_slices(problem)
+    workloads = [_with_duty(workload, slices, share_of_hours) for workload in problem.workloads]
+    halves = [half for one in slices for half in _halves(one, share_of_hours)]
+    return problem.model_copy(update={"slices": halves, "workloads": workloads})
+
+
+def _halves(one: Slice, share: float) -> tuple[TimeSlice, TimeSlice]:
+    hours = None if one.hours_of_day is None else list(one.hours_of_day)
+    on, off = one.share_of_hours * share, one.share_of_hours * (1 - share)
+    return (
+        TimeSlice(name=one.name, share_of_hours=on, hours_of_week=hours),
+        TimeSlice(name=_off(one), share_of_hours=off, hours_of_week=hours),
+    )
+
+
+def _off(one: Slice) -> str:
+    return f"{one.name} (off)"
+
+
+def _with_duty(workload: AnyWorkload, slices: Sequence[Slice], share: float) -> AnyWorkload:
+    if workload.kind != "service":
+        return _with_work(workload, share)
+    rates = class_base_rates(workload, slices)
+    by_slice = {one.name: slice_multiplier(workload, one) for one in slices} | {_off(one): 0.0 for one in slices}
+    kept = {"growth": workload.traffic.growth, "by_period": workload.traffic.by_period, "by_slice": by_slice}
+    traffic = Traffic().model_copy(update=kept)
+    return workload.model_copy(update={"traffic": traffic, "classes": _with_rates(workload, rates)})
+
+
+def _with_rates(service: Service, rates: Sequence[float]) -> list[RequestClass]:
+    """Classes that give their own rates at multiplier 1; a service without classes gets its one, `all`."""
+    classes = service.classes or [RequestClass(name="all")]
+    return [
+        one.model_copy(update={"share": None, "requests_per_s": rate}) for one, rate in zip(classes, rates, strict=True)
+    ]
+
+
+def _with_work(job: AnyJob, share: float) -> AnyJob:
+    """The job with `share` times its work, however that is stated."""
+    changes: dict[str, Any] = {}
+    if job.work is not None:
+        changes["work"] = job.work.model_copy(update={"amount": job.work.amount * share})
+    if job.tokens is not None:
+        changes["tokens"] = job.tokens * share
+    if job.kind == "batch":
+        if job.requests is not None:
+            given = {key: getattr(job.requests, key) for key in ("count", "per_day")}
+            scaled = {key: value * share for key, value in given.items() if value is not None}
+            changes["requests"] = job.requests.model_copy(update=scaled)
+    elif job.dataset is not None:
+        changes["dataset"] = job.dataset.model_copy(update={"size": job.dataset.size * share})
+    return job.model_copy(update=changes)
+
+
+# --- a shorter horizon ------------------------------------------------------------------------------------------------
+
+
+def cut_at(problem: Problem, months: float) -> Problem | None:
+    """The problem up to a month, the jobs that end later left out; None where no workload is left."""
+    if months >= problem.horizon.months - SAME_MONTH:
+        return problem
+    workloads = [w for w in problem.workloads if ends_at(w, problem) <= months + SAME_MONTH]
+    if not workloads:
+        return None
+    periods = problem.horizon.periods
+    if not isinstance(periods, str):
+        periods = [
+            Period(start_month=one.start_month, months=min(one.months, months - one.start_month))
+            for one in periods
+            if one.start_month < months - SAME_MONTH
+        ]
+    horizon = problem.horizon.model_copy(update={"months": months, "periods": periods})
+    return problem.model_copy(update={"horizon": horizon, "workloads": workloads})
+
+
+def ends_at(workload: AnyWorkload, problem: Problem) -> float:
+    """Month from which on a workload is whole: 0 for services and repeated jobs, a job's deadline else."""
+    if workload.kind == "service" or workload.repeat != "none":
+        return 0.0
+    if workload.deadline is None:
+        return problem.horizon.months
+    return (workload.start + workload.deadline) / HOURS_PER_MONTH

@@ -1,0 +1,209 @@
+"""What may be asked of a plan, and the answer: a number, a term, an offer, a workload, a GPU type, or everything."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from optimizer.errors import Finding, ProblemFileError
+from optimizer.explain.costs import group_node, proof_node, term_node, total_node
+from optimizer.explain.gpus import ForceHook, gpu_nodes
+from optimizer.explain.quantities import option_nodes, use_node, workload_nodes
+from optimizer.explain.reading import PlanReader, Record
+from optimizer.explain.rows import bindings_node, left_out_node, rejections_node, shortfall_nodes
+from optimizer.plan import SCHEMA_VERSION
+from optimizer.problem.messages import suggestion
+from optimizer.report.numbers import number
+from optimizer.trace import TraceNode
+
+GpuNameHook = Callable[[str], tuple[str, ...]]
+"""The ids that a name of a GPU type may mean: one, several or none."""
+NOISE = ("why not ", "why-not ", "why ", "gpu:", "gpus.", "workload:", "option:", "offer:")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An answer: trees of figures; `depth` levels of them are worth showing to a person."""
+
+    problem: str
+    question: str
+    answer: tuple[TraceNode, ...]
+    ask_next: tuple[str, ...] = ()
+    depth: int = 9
+
+    def document(self) -> dict[str, Any]:
+        """The explanation as plain JSON data."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "problem": self.problem,
+            "question": self.question,
+            "answer": [_plain(node) for node in self.answer],
+            "next": list(self.ask_next),
+        }
+
+
+def _plain(node: TraceNode) -> dict[str, Any]:
+    found = asdict(node)
+    found["inputs"] = dict(node.inputs)
+    found["children"] = [_plain(child) for child in node.children]
+    return found
+
+
+def explain(
+    document: Record,
+    what: str | None = None,
+    *,
+    force: ForceHook | None = None,
+    gpu_name: GpuNameHook = lambda _: (),
+    plan_file: str = "plan.json",
+) -> Explanation:
+    """Explain a plan document: everything in short, or what `what` names.
+
+    `force` re-solves for "why not GPU X"; `gpu_name` settles other names of GPU types (the catalog's aliases);
+    `plan_file` is named in errors.
+
+    Raises
+    ------
+    ProblemFileError
+        If nothing in the plan has the name that is asked for.
+    """
+    plan = PlanReader(document)
+    if what is None or not what.strip():
+        return Explanation(document["problem"], "", tuple(_overview(plan)), _next_questions(plan), depth=3)
+    name = what.strip()
+    nodes = _answer(plan, name)
+    if nodes is not None:
+        return Explanation(document["problem"], name, tuple(nodes))
+    gpus = _gpus_called(plan, _bare(name), gpu_name)
+    if len(gpus) != 1:
+        finding = _ambiguous(name, gpus, plan_file) if gpus else _unknown(plan, name, plan_file)
+        raise ProblemFileError([finding])
+    return Explanation(document["problem"], name, tuple(gpu_nodes(plan, gpus[0], force)), depth=2)
+
+
+def _gpus_called(plan: PlanReader, name: str, gpu_name: GpuNameHook) -> tuple[str, ...]:
+    """GPU types that a name may mean: those of this plan before others."""
+    exact = _same(name, dict.fromkeys(plan.gpus_of_problem))
+    if exact is not None:
+        return (exact,)
+    candidates = gpu_name(name)
+    return tuple(gpu for gpu in candidates if gpu in plan.gpus_of_problem) or candidates
+
+
+def _ambiguous(what: str, gpus: tuple[str, ...], plan_file: str) -> Finding:
+    choices = " or ".join(f'"{gpu}"' for gpu in gpus)
+    return Finding(f'"{what}" could mean several GPU types', file=plan_file, hint=f"ask for {choices}")
+
+
+def _unknown(plan: PlanReader, what: str, plan_file: str) -> Finding:
+    names = [*_numbers(plan), *plan.workloads, *plan.gpus_of_problem, *plan.options]
+    names += [entry["option_id"] for entry in plan.document["left_out"]]
+    message = f'nothing in this plan is called "{what}"'
+    return Finding(message, file=plan_file, hint=suggestion(_bare(what), names, "ask for"))
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def _answer(plan: PlanReader, what: str) -> list[TraceNode] | None:
+    """The trees for a name that is no GPU type's; None if nothing has it."""
+    numbers = _numbers(plan)
+    if what.lower() in numbers:
+        return numbers[what.lower()]()
+    name = _bare(what)
+    if (workload := _same(name, plan.workloads)) is not None:
+        return workload_nodes(plan, workload)
+    if (option := _same(name, plan.options)) is not None:
+        return option_nodes(plan, option)
+    left_out = {entry["option_id"]: entry for entry in plan.document["left_out"]}
+    if (option := _same(name, left_out)) is not None:
+        return [TraceNode(option, "left out before solving", formula=left_out[option]["reason"])]
+    return None
+
+
+def _bare(what: str) -> str:
+    """The name in a question: without "why not", "gpu:" and a question mark."""
+    name = what.strip().rstrip("?").strip()
+    for noise in NOISE:
+        if name.lower().startswith(noise):
+            return name[len(noise) :].strip()
+    return name
+
+
+def _same(name: str, known: Mapping[str, object]) -> str | None:
+    """The known name that equals `name`, or does but for capitals."""
+    if name in known:
+        return name
+    return next((one for one in known if one.lower() == name.lower()), None)
+
+
+def _numbers(plan: PlanReader) -> dict[str, Callable[[], list[TraceNode]]]:
+    """Everything that has a name of its own in a plan: numbers, terms and lists."""
+    lists: dict[str, Callable[[], list[TraceNode]]] = {
+        "bindings": lambda: [bindings_node(plan)],
+        "assumptions": lambda: [assumptions_node(plan)],
+        "rejections": lambda: [rejections_node(plan)],
+        "left_out": lambda: [left_out_node(plan)],
+    }
+    if not plan.solved:
+        return lists | {"infeasibility": lambda: list(shortfall_nodes(plan))}
+    totals: dict[str, Callable[[], list[TraceNode]]] = {
+        "cost.npv": lambda: [total_node(plan)],
+        "cost.bound": lambda: [proof_node(plan, "bound")],
+        "cost.gap": lambda: [proof_node(plan, "gap")],
+        "cost.capex": lambda: [group_node(plan, "capex")],
+        "cost.opex": lambda: [group_node(plan, "opex")],
+        "cost.salvage": lambda: [group_node(plan, "salvage")],
+    }
+    short = {name.removeprefix("cost."): found for name, found in totals.items()}
+    terms = {term: _term(plan, term) for term in dict.fromkeys(str(line["term"]) for line in plan.cost_lines())}
+    return {**lists, "use": lambda: _uses(plan), **terms, **short, "cost": totals["cost.npv"], **totals}
+
+
+def _term(plan: PlanReader, term: str) -> Callable[[], list[TraceNode]]:
+    return lambda: [term_node(plan, term, "npv")]
+
+
+def _uses(plan: PlanReader) -> list[TraceNode]:
+    return [use_node(plan, option) for option in sorted(plan.used_options)]
+
+
+def assumptions_node(plan: PlanReader) -> TraceNode:
+    """Every figure that the answer rests on, by kind."""
+    kinds = dict.fromkeys(a["kind"] for a in plan.document["assumptions"])
+    return TraceNode("assumptions", children=tuple(_assumption_kind(plan, kind) for kind in kinds))
+
+
+def _assumption_kind(plan: PlanReader, kind: str) -> TraceNode:
+    found = [a for a in plan.document["assumptions"] if a["kind"] == kind]
+    children = tuple(TraceNode(a["name"], a["value"], a["unit"], _range(a), _dated(a)) for a in found)
+    return TraceNode(kind, children=children)
+
+
+def _range(assumption: Record) -> str:
+    low, high = assumption["low"], assumption["high"]
+    return "" if low is None or high is None else f"between {number(low)} and {number(high)}"
+
+
+def _dated(assumption: Record) -> str:
+    return ", ".join(part for part in (assumption["source"], assumption["date"]) if part)
+
+
+# --- everything in short ----------------------------------------------------------------------------------------------
+
+
+def _overview(plan: PlanReader) -> list[TraceNode]:
+    """Costs by term with their largest options, what binds, use of every pool, what was rejected and left out."""
+    if not plan.solved:
+        status = TraceNode("status", str(plan.document["status"]), formula="there is no plan; this is why")
+        return [status, *shortfall_nodes(plan), rejections_node(plan), left_out_node(plan)]
+    uses = TraceNode("use of what is there", children=tuple(_uses(plan)))
+    return [total_node(plan), bindings_node(plan), uses, rejections_node(plan), left_out_node(plan)]
+
+
+def _next_questions(plan: PlanReader) -> tuple[str, ...]:
+    """What else can be asked, with the names of this plan."""
+    names = ["cost.npv", "cost.capex", "cost.opex"] if plan.solved else []
+    names += ["bindings", "assumptions", *list(plan.workloads)[:3]]
+    used = sorted(plan.used_options)[:2] if plan.solved else []
+    others = [gpu for gpu in plan.gpus_of_problem if not plan.solved or gpu not in plan.used_gpus][:2]
+    return (*names, *used, *(f"why not {gpu}" for gpu in others))

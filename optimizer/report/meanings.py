@@ -1,0 +1,44 @@
+"""What the families of rows and the cost terms mean, in a sentence each."""
+
+FAMILY_MEANINGS = {
+    "demand_coverage": "all requests that come are served",
+    "compute": "a replica's compute is used up: faster arithmetic would serve more",
+    "memory_bandwidth": "a replica's memory bandwidth is used up: faster memory would serve more",
+    "replica_time": "replicas are busy up to the utilisation cap that the latency targets leave",
+    "whole_replica": "a small load still needs one whole replica",
+    "memory_capacity": "a replica's memory for sequences in flight is used up: more memory would hold more",
+    "pool_capacity": "all GPUs of the nodes there are in use: whole nodes decide the count",
+    "fleet_balance": "nodes in service are those held, and those ordered and arrived",
+    "deadline": "the work asked for is done, and no more: it is a demand",
+    "single_gpu_type": "a job runs one way",
+    "scaling_limit": "the job runs on the fewest or the most GPUs that make sense for it",
+    "supply_limit": "all that the offer (or limits.gpus) allows is taken",
+    "minimum_order": "the order is as small as the seller allows",
+    "interruptible_share": "as much runs on interruptible nodes as limits.spot_share allows",
+    "provider_limit": "as many nodes as limits.providers allows",
+    "budget_capex": "the capex budget is spent (limits.capex)",
+    "budget_opex": "the monthly budget is spent (limits.opex)",
+    "budget_npv": "the whole budget is spent (limits.npv)",
+    "site_power": "the site's power is used up (site.power_limit_it)",
+}
+TERM_MEANINGS = {
+    "usage_fee": "nodes rented by the hour × price",
+    "holding_fee": "nodes reserved × price, used or not",
+    "upfront_fee": "nodes signed for × upfront fee",
+    "capex": "nodes bought × price",
+    "installation": "nodes bought × installation",
+    "energy": "(idle kW while held + extra kW while busy) × PUE × hours × price of a kWh",
+    "hosting": "nameplate kW × months held × fee",
+    "maintenance": "price × yearly share ÷ 12, per month held",
+    "salvage_value": "price × share of it left at the end of the horizon, received then",
+}
+
+
+def family_meaning(family: str) -> str:
+    """What it means that rows of a family bind."""
+    return FAMILY_MEANINGS.get(family, family.replace("_", " "))
+
+
+def term_meaning(term: str) -> str:
+    """How a cost term is made up."""
+    return TERM_MEANINGS.get(term, "quantity × unit price")

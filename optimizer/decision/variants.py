@@ -160,8 +160,10 @@ def cut_at(problem: Problem, months: float) -> Problem | None:
 
 
 def ends_at(workload: AnyWorkload, problem: Problem) -> float:
-    """Month from which on a workload is whole: 0 for services and repeated jobs, a job's deadline else."""
+    """Month from which on a workload is whole: 0 for services, repeated and daily work, a job's deadline else."""
     if workload.kind == "service" or workload.repeat != "none":
+        return 0.0
+    if workload.kind == "batch" and workload.requests is not None and workload.requests.per_day is not None:
         return 0.0
     if workload.deadline is None:
         return problem.horizon.months

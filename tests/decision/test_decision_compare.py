@@ -203,6 +203,21 @@ def test_a_shorter_horizon_leaves_out_jobs_that_end_later() -> None:
     assert names == {3: ["chat"], 6: ["chat", "train"]}
 
 
+def test_daily_work_is_whole_in_any_horizon() -> None:
+    """Requests per day have no end to wait for: a batch of them stays in every cut, in proportion."""
+    more = "  - {name: daily, kind: batch, requests: {per_day: 240}}"
+    text = TEXT.format(quotes=CLOUD, more=more, options="", tail="").replace(
+        "measurements:\n", "measurements:\n  - {workload: daily, gpu: A, requests_per_s: 0.01}\n"
+    )
+    problem = parse_problem(text).problem
+    runner = Runner(load_catalog(), EXACT)
+    cut = cut_at(problem, 6)
+    assert cut is not None
+    whole, part = runner.least_cost(problem, "24 months"), runner.least_cost(cut, "6 months")
+    assert whole is not None
+    assert part == pytest.approx(whole / 4)
+
+
 def test_listed_periods_are_cut_with_the_horizon() -> None:
     """Own periods beyond the cut go, the one that holds it ends there."""
     text = TEXT.format(quotes=CLOUD, more="", options="", tail="")

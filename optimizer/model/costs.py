@@ -24,12 +24,15 @@ def usage_fee(instance: Instance, v: Variables) -> Iterator[CostLine]:
     terms: dict[tuple[str, int], list[AmountTerm]] = defaultdict(list)
     prices = {o.option_id: o.price_per_node_hour for o in instance.rented_options}
     cells = {cell_key(c): c for c in instance.cells()}
-    rented = [(option, key, column) for (option, key), column in v.rent.items()]
-    hired = [(p.option.option_id, cell_key(p.cell), p.nodes) for p in v.places if p.nodes is not None]
-    for option_id, key, column in [*rented, *hired]:
+    rented = [(option, key, column, 1.0) for (option, key), column in v.rent.items()]
+    hired = [
+        (p.option.option_id, cell_key(p.cell), p.nodes, p.nodes_per_share) for p in v.places if p.nodes is not None
+    ]
+    for option_id, key, column, nodes in [*rented, *hired]:
         cell = cells[key]
         period = instance.grid.blocks[cell.block].period
-        terms[option_id, period].append((column, cell.hours, cell.present_value_hours * prices[option_id]))
+        value = nodes * cell.present_value_hours * prices[option_id]
+        terms[option_id, period].append((column, nodes * cell.hours, value))
     yield from _lines(instance, "usage_fee", "node-hours", terms, lambda o: o.price_per_node_hour)
 
 

@@ -8,6 +8,11 @@ from optimizer.model.timegrid import Cell
 from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
 
 
+def month_label(month: float) -> str:
+    """Name of a point in time for row names, told apart from every other point of the grid: `month-3`."""
+    return f"month-{round(month, 9):.12g}"
+
+
 def rate_in(instance: Instance, rate_per_s: tuple[tuple[float, ...], ...], cell: Cell) -> float:
     """Rate of a demand in a cell."""
     return rate_per_s[instance.grid.blocks[cell.block].period][cell.slice]
@@ -16,7 +21,7 @@ def rate_in(instance: Instance, rate_per_s: tuple[tuple[float, ...], ...], cell:
 def cell_index(instance: Instance, key: CellKey) -> tuple[str, str]:
     """Names of a cell for row names: month of the block's start, slice."""
     block, slice_ = key
-    return (f"month-{instance.grid.blocks[block].start_month:g}", instance.grid.slices[slice_].name)
+    return (month_label(instance.grid.blocks[block].start_month), instance.grid.slices[slice_].name)
 
 
 def place_index(instance: Instance, place: WorkPlace) -> tuple[str, str, str]:

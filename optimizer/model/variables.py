@@ -6,7 +6,7 @@ forbids it.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.estimator.types import JobEstimate
@@ -16,6 +16,8 @@ from optimizer.model.rows import Columns
 from optimizer.model.timegrid import Cell
 
 CellKey = tuple[int, int]
+SMALL_LOAD = 1e-3
+"""Loads below this many replicas or GPUs get a row of their own, so that no solver tolerance can lose their machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class WorkPlace:
     """One (job, alternative, option, cell) with its columns.
 
     `free`: share of the work on GPUs that services leave free there; `hired`: share on nodes rented for the job, with
-    `nodes` their number on average. `slots`: GPU groups at once on free GPUs, where sizes need to be whole.
+    `nodes` their number on average, in units of `nodes_per_share`. `slots`: GPU groups at once on free GPUs, where
+    sizes need to be whole.
     `gpus_per_share`: GPUs on average in the cell for the whole job there.
     """
 
@@ -46,10 +49,37 @@ class WorkPlace:
         return occupied_gpus(group, self.option.gpus_per_node) / group
 
     @property
+    def nodes_per_share(self) -> float:
+        """Nodes on average for the whole job here: the unit of `nodes`, so that no load is too small to count."""
+        return self.gpus_per_share * self.occupied_per_gpu / self.option.gpus_per_node
+
+    @property
+    def least_occupied_gpus(self) -> float:
+        """GPUs that the job's least size keeps from others."""
+        return self.demand.alternatives[self.alternative].min_gpus * self.occupied_per_gpu
+
+    @property
+    def most_occupied_gpus(self) -> float | None:
+        """GPUs that the job's largest size keeps from others (None: no limit)."""
+        most = self.demand.alternatives[self.alternative].max_gpus
+        return None if most is None else most * self.occupied_per_gpu
+
+    @property
     def least_nodes_at_once(self) -> int:
         """Nodes that the job's least size needs at once."""
-        least = self.demand.alternatives[self.alternative].min_gpus * self.occupied_per_gpu
-        return math.ceil(least / self.option.gpus_per_node - 1e-9)
+        return math.ceil(self.least_occupied_gpus / self.option.gpus_per_node - 1e-9)
+
+    @property
+    def useful_gpus_per_node(self) -> float:
+        """Most GPUs per node that any size between least and most keeps busy: all, if one of them fills its nodes."""
+        top, per_node = self.most_occupied_gpus, self.option.gpus_per_node
+        if top is None or math.floor(top / per_node + 1e-9) >= self.least_nodes_at_once:
+            return float(per_node)
+        return top / math.ceil(top / per_node - 1e-9)
+
+    def hired_nodes(self, values: Sequence[float]) -> float:
+        """Nodes rented for the job here, on average, at a solution."""
+        return 0.0 if self.nodes is None else values[self.nodes] * self.nodes_per_share
 
 
 @dataclass(slots=True)
@@ -201,7 +231,8 @@ def _work_place(
     add = v.columns.add
     alternative = demand.alternatives[index]
     whole = on_free and _needs_whole_sizes(alternative, place, group_sizes.get(option.option_id, set()))
-    limited = option.max_nodes is not None or option.provider in instance.problem.limits.providers
+    limits = instance.problem.limits
+    limited = option.max_nodes is not None or option.provider in limits.providers or option.gpu_id in limits.gpus
     return WorkPlace(
         demand,
         index,

@@ -95,9 +95,9 @@ def acquisitions(milp: Milp, values: Sequence[float]) -> tuple[Acquisition, ...]
 
 def _nodes_for_job(place: WorkPlace, values: Sequence[float]) -> int:
     """Nodes rented for a job at one time: the larger of its mean, rounded up, and its least size."""
-    mean = values[place.nodes] if place.nodes is not None else 0.0
-    if mean <= DUST:
+    if place.nodes is None or values[place.nodes] <= DUST:
         return 0
+    mean = place.hired_nodes(values)
     return max(math.ceil(mean - 1e-6), place.least_nodes_at_once)
 
 
@@ -360,7 +360,7 @@ def _work_schedule(milp: Milp, values: Sequence[float]) -> list[dict[str, Any]]:
                 "amount": (free + hired) * place.demand.amount,
                 "gpus_on_free": free * place.gpus_per_share,
                 "gpus_on_hired": hired * place.gpus_per_share,
-                "hired_nodes": values[place.nodes] if place.nodes is not None else 0.0,
+                "hired_nodes": place.hired_nodes(values),
                 "hired_nodes_at_once": _nodes_for_job(place, values),
             }
         )

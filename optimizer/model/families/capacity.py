@@ -10,18 +10,20 @@ from collections.abc import Iterator
 from optimizer.model.instance import Instance
 from optimizer.model.lookup import (
     cell_index,
+    month_label,
     nodes_in_service,
     place_index,
 )
 from optimizer.model.rows import CostLine, Row, Term, row
-from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
+from optimizer.model.variables import SMALL_LOAD, CellKey, Variables, WorkPlace, cell_key
 
 
 def pool_capacity(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
     """GPUs kept by replicas and by jobs ≤ GPUs of the nodes held or rented, per option, block and slice.
 
-    Jobs on nodes rented for themselves: their GPUs ≤ those nodes' GPUs, and where a job's most GPUs leave part of its
-    last node idle, the line from there to its top (a job of g GPUs holds ⌈g/n⌉ nodes).
+    Jobs on nodes rented for themselves (a job of g GPUs holds ⌈g/n⌉ nodes): their GPUs ≤ those nodes × the most that
+    a size between least and most uses of a node, and where the most GPUs leave part of the last node idle, the line
+    from there to its top.
     """
     used: dict[tuple[str, CellKey], list[Term]] = defaultdict(list)
     for (server, key), column in v.replicas.items():
@@ -33,35 +35,47 @@ def pool_capacity(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
             used[place.option.option_id, cell_key(place.cell)].append((place.free, gpus))
     for option in instance.options:
         for cell in instance.cells():
-            key = (option.option_id, cell_key(cell))
-            nodes = nodes_in_service(v, option.option_id, cell_key(cell))
-            if used.get(key):
+            here = (option.option_id, cell_key(cell))
+            nodes = nodes_in_service(v, *here)
+            if used.get(here):
                 index = (option.option_id, *cell_index(instance, cell_key(cell)))
                 held = [(nodes, -float(option.gpus_per_node))] if nodes is not None else []
-                yield row("pool_capacity", index, [*used[key], *held], "<=", 0.0, "GPUs")
+                yield row("pool_capacity", index, [*used[here], *held], "<=", 0.0, "GPUs")
     for place in v.places:
         yield from _hired_rows(instance, place)
+        yield from _any_node_rows(instance, v, place)
         yield from _slot_rows(instance, v, place, whole)
+
+
+def _any_node_rows(instance: Instance, v: Variables, place: WorkPlace) -> Iterator[Row]:
+    """Share on free GPUs ≤ nodes there, where the work is tiny: no tolerance of the solver may lose its machine."""
+    if place.free is None or place.gpus_per_share * place.occupied_per_gpu >= SMALL_LOAD:
+        return
+    index = (place.demand.name, str(place.alternative), *place_index(instance, place), "any")
+    nodes = nodes_in_service(v, place.option.option_id, cell_key(place.cell))
+    held = [(nodes, -1.0)] if nodes is not None else []
+    yield row("pool_capacity", index, [(place.free, 1.0), *held], "<=", 0.0, "nodes")
 
 
 def _hired_rows(instance: Instance, place: WorkPlace) -> Iterator[Row]:
     if place.hired is None or place.nodes is None:
         return
     index = (place.demand.name, str(place.alternative), *place_index(instance, place))
-    per_node = float(place.option.gpus_per_node)
     gpus = place.gpus_per_share * place.occupied_per_gpu
-    yield row("pool_capacity", (*index, "hired"), [(place.hired, gpus), (place.nodes, -per_node)], "<=", 0.0, "GPUs")
-    top = place.demand.alternatives[place.alternative].max_gpus
-    if top is None:
-        return
-    top_gpus = top * place.occupied_per_gpu
-    full = top_gpus // per_node
-    rest = top_gpus - full * per_node
-    if rest > 0:  # gpus − full·n ≤ (nodes − full)·rest
-        terms = [(place.hired, gpus), (place.nodes, -rest)]
-        yield row("pool_capacity", (*index, "last-node"), terms, "<=", full * (per_node - rest), "GPUs")
+    useful = place.useful_gpus_per_node
+    terms = [(place.hired, gpus), (place.nodes, -useful * place.nodes_per_share)]
+    yield row("pool_capacity", (*index, "hired"), terms, "<=", 0.0, "GPUs")
     if place.hired_on is not None:
         yield row("pool_capacity", (*index, "on"), [(place.hired, 1.0), (place.hired_on, -1.0)], "<=", 0.0, "share")
+    top = place.most_occupied_gpus
+    per_node = float(place.option.gpus_per_node)
+    if top is None or useful < per_node:
+        return
+    full = top // per_node
+    rest = top - full * per_node
+    if rest > 0:  # gpus − full·n ≤ (nodes − full)·rest
+        terms = [(place.hired, gpus), (place.nodes, -rest * place.nodes_per_share)]
+        yield row("pool_capacity", (*index, "last-node"), terms, "<=", full * (per_node - rest), "GPUs")
 
 
 def _slot_rows(
@@ -100,5 +114,5 @@ def fleet_balance(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
                 if o.option is option and o.in_service(block.start_month)
             ]
             existing = instance.existing_in_service(option, block.start_month)
-            index = (option.option_id, f"month-{block.start_month:g}")
+            index = (option.option_id, month_label(block.start_month))
             yield row("fleet_balance", index, [(stock, 1.0), *arrived], "=", existing, "nodes")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from optimizer.model.instance import Instance, spot_share
 from optimizer.model.lookup import (
     cell_index,
+    month_label,
     nodes_in_service,
     rate_in,
     summed,
@@ -31,14 +32,14 @@ def supply_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> I
                     for o in instance.orders
                     if o.option is option and o.on_order_or_held(block.start_month)
                 ]
-                index = (option.option_id, f"month-{block.start_month:g}")
+                index = (option.option_id, month_label(block.start_month))
                 if len(counted) > 0:
                     yield row("supply_limit", index, counted, "<=", option.max_nodes, "nodes")
         else:
             yield from _rented_limit(instance, v, "supply_limit", {option.option_id: 1.0}, option.max_nodes, "nodes")
     for gpu, limit in instance.problem.limits.gpus.items():
         weights = {o.option_id: float(o.gpus_per_node) for o in instance.options if o.gpu_id == gpu}
-        yield from _rented_limit(instance, v, "supply_limit", weights, limit, "GPUs", label=gpu)
+        yield from _rented_limit(instance, v, "supply_limit", weights, limit, "GPUs", label=f"{gpu} GPUs")
 
 
 def provider_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
@@ -65,7 +66,7 @@ def _rented_limit(
     for cell in instance.cells():
         key = cell_key(cell)
         held = [(n, w) for o, w in weights.items() if (n := nodes_in_service(v, o, key)) is not None]
-        mean = [(p.nodes, weights[p.option.option_id]) for p in hired[key] if p.nodes is not None]
+        mean = [(p.nodes, weights[p.option.option_id] * p.nodes_per_share) for p in hired[key] if p.nodes is not None]
         index = (label or next(iter(weights)), *cell_index(instance, key))
         if held or mean:
             yield row(family, index, [*held, *mean], "<=", limit, unit)
@@ -185,4 +186,4 @@ def site_power(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Ite
             if o.purchase_option == "owned" and (o.option_id, block.index) in v.stock
         ]
         if terms:
-            yield row("site_power", (f"month-{block.start_month:g}",), terms, "<=", limit, "kW")
+            yield row("site_power", (month_label(block.start_month),), terms, "<=", limit, "kW")

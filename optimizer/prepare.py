@@ -9,6 +9,7 @@ from catalog.schema import Gpu, SourceRef
 from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates
+from optimizer.model.dominance import drop_outclassed
 from optimizer.model.instance import Instance, build_instance
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Supply, list_supply
 from optimizer.problem.schema import OwnGpu, Problem
@@ -49,6 +50,7 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
     supply = list_supply(problem, gpus, offers, servers, day)
     estimates = _estimate(problem, catalog, gpus, supply)
+    supply = drop_outclassed(problem, supply, estimates)
     assumptions = (*_default_assumptions(problem, supply), *estimates.assumptions)
     return Prepared(problem, gpus, supply, estimates, assumptions)
 
@@ -119,12 +121,14 @@ def _estimate(problem: Problem, catalog: Catalog, gpus: Sequence[Gpu], supply: S
     for option in supply.options:
         sizes.setdefault(option.gpu_id, set()).add(option.gpus_per_node)
     present = [gpu for gpu in gpus if gpu.gpu_id in sizes]
+    there = {option.option_id for option in supply.options}
+    measurements = [m for m in problem.measurements if m.option is None or m.option in there]
     return estimate_all(
         problem.workloads,
         present,
         {gpu: tuple(sorted(found)) for gpu, found in sizes.items()},
         catalog.model,
-        problem.measurements,
+        measurements,
         {option.option_id: (option.gpu_id, option.gpus_per_node) for option in supply.options},
     )
 

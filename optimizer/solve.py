@@ -62,7 +62,7 @@ def linear_model(milp: Milp) -> LinearModel:
     """The built model as the solver adapter takes it."""
     objective, constant = milp.objective()
     return LinearModel(
-        milp.variables.columns, milp.rows, objective, constant, objective_scale=objective_scale(objective)
+        milp.variables.columns, milp.solved_rows(), objective, constant, objective_scale=objective_scale(objective)
     )
 
 
@@ -174,9 +174,10 @@ def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
 
 
 def _sizes(milp: Milp) -> dict[str, int]:
+    rows = milp.solved_rows()
     return {
         "variables": len(milp.variables.columns),
         "integers": sum(milp.variables.columns.integer),
-        "rows": len(milp.rows),
-        "nonzeros": sum(len(row.terms) for row in milp.rows),
+        "rows": len(rows),
+        "nonzeros": sum(len(row.terms) for row in rows),
     }

@@ -1,9 +1,11 @@
 """The recipe: instance → variables → ledger → rows. Read this to know what the model is."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from optimizer.model.constraints import FAMILIES
 from optimizer.model.costs import build_ledger
+from optimizer.model.families.strengthening import cuts
 from optimizer.model.instance import Instance
 from optimizer.model.rows import CostLine, Row
 from optimizer.model.variables import Variables, make_variables
@@ -17,6 +19,11 @@ class Milp:
     variables: Variables
     rows: tuple[Row, ...]
     ledger: tuple[CostLine, ...]
+    cuts: tuple[Row, ...] = ()
+
+    def solved_rows(self) -> list[Row]:
+        """Rows for the solver: all that do not follow from another, and the valid inequalities."""
+        return [*(row for row in self.rows if row.role != "implied"), *self.cuts]
 
     def objective(self) -> tuple[dict[int, float], float]:
         """Present value per column, and the constant part."""
@@ -38,10 +45,9 @@ def build(instance: Instance) -> Milp:
     variables = make_variables(instance)
     ledger = build_ledger(instance, variables)
     rows = tuple(row for family in FAMILIES for row in family(instance, variables, ledger))
-    names = {row.name for row in rows}
-    if len(names) != len(rows):
-        seen: set[str] = set()
-        twice = next(row.name for row in rows if row.name in seen or seen.add(row.name))  # type: ignore[func-returns-value]
-        msg = f"two rows are named {twice}"
+    counts = Counter((row.family, row.index) for row in rows)
+    twice = next((key for key, count in counts.items() if count > 1), None)
+    if twice is not None:
+        msg = f"two rows of {twice[0]} are named {', '.join(twice[1])}"
         raise ValueError(msg)
-    return Milp(instance, variables, rows, ledger)
+    return Milp(instance, variables, rows, ledger, tuple(cuts(instance, variables)))

@@ -11,6 +11,7 @@ from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyJob, Service
 from optimizer.model.options import LeftOut, Option, Supply, matches
 from optimizer.model.timegrid import (
+    REPEAT_MONTHS,
     SAME_MONTH,
     Cell,
     PeriodSpan,
@@ -24,14 +25,6 @@ from optimizer.model.timegrid import (
 from optimizer.problem.profiles import base_rate, hourly_profile
 from optimizer.problem.schema import Problem
 from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
-
-REPEAT_MONTHS = {
-    "daily": HOURS_PER_DAY / HOURS_PER_MONTH,
-    "weekly": 7 * HOURS_PER_DAY / HOURS_PER_MONTH,
-    "monthly": 1.0,
-    "quarterly": 3.0,
-    "yearly": 12.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +153,7 @@ def build_instance(problem: Problem, supply: Supply, estimates: Estimates) -> In
         periods, _events(orders, supply.options, windows), problem.finance.discount_rate, problem.horizon.months
     )
     grid = TimeGrid(problem.horizon.months, periods, slices, blocks)
-    servers = _servers(problem, supply.options, estimates.services)
+    servers = list_servers(problem, supply.options, estimates.services)
     return Instance(
         problem=problem,
         grid=grid,
@@ -223,22 +216,27 @@ def request_class_names(service: Service) -> list[str]:
     return [c.name or f"class-{i + 1}" for i, c in enumerate(service.classes)]
 
 
+def class_base_rates(service: Service, slices: Sequence[Slice]) -> list[float]:
+    """Requests per second of each class at multiplier 1, without headroom."""
+    own_slices = service.traffic.by_slice is not None or any(s.hours_of_day is None for s in slices)
+    total = base_rate(service, {s.name: s.share_of_hours for s in slices} if own_slices else None)
+    if not service.classes:
+        return [total]
+    return [
+        total * (c.share if c.share is not None else 1.0) if c.requests_per_s is None else c.requests_per_s
+        for c in service.classes
+    ]
+
+
 def _rate_demands(service: Service, grid: TimeGrid) -> Iterator[RateDemand]:
-    names = request_class_names(service)
-    total = base_rate(service)
-    bases = [total]
-    if service.classes:
-        bases = [
-            total * (c.share if c.share is not None else 1.0) if c.requests_per_s is None else c.requests_per_s
-            for c in service.classes
-        ]
-    for name, base in zip(names, bases, strict=True):
+    bases = class_base_rates(service, grid.slices)
+    for name, base in zip(request_class_names(service), bases, strict=True):
         yield RateDemand(
             service.name,
             name,
             tuple(
                 tuple(
-                    base * (1 + service.headroom) * _period_multiplier(service, p) * _slice_multiplier(service, s)
+                    base * (1 + service.headroom) * _period_multiplier(service, p) * slice_multiplier(service, s)
                     for s in grid.slices
                 )
                 for p in grid.periods
@@ -253,7 +251,8 @@ def _period_multiplier(service: Service, period: PeriodSpan) -> float:
     return float(listed * (1 + service.traffic.growth) ** last_month)
 
 
-def _slice_multiplier(service: Service, slice_: Slice) -> float:
+def slice_multiplier(service: Service, slice_: Slice) -> float:
+    """Rate in a slice ÷ base rate."""
     if service.traffic.by_slice is not None:
         return service.traffic.by_slice.get(slice_.name, 1.0)
     if slice_.hours_of_day is None:
@@ -268,7 +267,7 @@ def occupied_gpus(gpus_per_replica: int, gpus_per_node: int) -> float:
     return gpus_per_node / (gpus_per_node // gpus_per_replica)
 
 
-def _fits(estimate: ServiceEstimate | JobEstimate, option: Option) -> bool:
+def fits(estimate: ServiceEstimate | JobEstimate, option: Option) -> bool:
     """Whether an estimate holds for an option."""
     if estimate.gpu_id != option.gpu_id or estimate.option not in (None, option.option_id):
         return False
@@ -277,7 +276,9 @@ def _fits(estimate: ServiceEstimate | JobEstimate, option: Option) -> bool:
     return option.gpus_per_node >= estimate.deployment.least_gpus_per_node
 
 
-def _servers(problem: Problem, options: Sequence[Option], estimates: Sequence[ServiceEstimate]) -> tuple[Server, ...]:
+def list_servers(
+    problem: Problem, options: Sequence[Option], estimates: Sequence[ServiceEstimate]
+) -> tuple[Server, ...]:
     """Deployments × options; a measurement on the very offer bars the generic estimates of its GPU there."""
     found: list[Server] = []
     for workload in problem.workloads:
@@ -287,7 +288,7 @@ def _servers(problem: Problem, options: Sequence[Option], estimates: Sequence[Se
         for option in options:
             if not _place_allowed(workload.data.regions, option):
                 continue
-            fitting = [e for e in own if _fits(e, option)]
+            fitting = [e for e in own if fits(e, option)]
             exact = [e for e in fitting if e.option == option.option_id]
             for estimate in exact or fitting:
                 gpus = occupied_gpus(estimate.deployment.gpus_per_replica, option.gpus_per_node)
@@ -374,7 +375,7 @@ def _alternatives(job: AnyJob, options: Sequence[Option], estimates: Sequence[Jo
             continue
         if option.interruptible and not job.interruptible:
             continue
-        fitting = [e for e in estimates if _fits(e, option)]
+        fitting = [e for e in estimates if fits(e, option)]
         exact = [e for e in fitting if e.option == option.option_id]
         for estimate in exact or fitting:
             key = _group_key(job, option, estimate)

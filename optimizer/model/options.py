@@ -4,6 +4,7 @@ Constraints never ask who owns a node. `billing` is "use" (paid by the hour rent
 the end of its term, used or not; owned nodes are held without a term).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -254,7 +255,7 @@ def list_supply(
     `gpus` gives the licence class of cards; `today` dates the age of prices.
     """
     consumer = {gpu.gpu_id for gpu in gpus if gpu.consumer}
-    usd = _usd_rate(problem)
+    usd, wanted = _usd_rate(problem), problem.options
     found = [(from_quote(quote, problem.site), quote.consumer) for quote in problem.options.quotes]
     found += [(from_existing(nodes, i, problem.site), False) for i, nodes in enumerate(problem.options.existing)]
     if problem.options.catalog:
@@ -269,7 +270,8 @@ def list_supply(
         if reason:
             left_out.append(LeftOut(option.option_id, option.gpu_id, reason))
         else:
-            kept.append(_with_stock_limit(option, problem))
+            prompt = option if wanted.lead_times else replace(option, lead_months=0.0)
+            kept.append(_with_stock_limit(prompt, problem))
     kept, dominated = drop_dominated(kept, problem)
     return Supply(tuple(kept), (*left_out, *dominated))
 
@@ -337,16 +339,20 @@ def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Op
     if any(w.data.regions for w in problem.workloads):
         return list(options), []
     measured = {m.option for m in problem.measurements if m.option}
-    pools_held = {o.pool for o in options if o.held}
+    one_pool = any(w.kind != "service" and w.spread == "one-pool" for w in problem.workloads)
+    pools = Counter(o.pool for o in options)
     kept: list[Option] = []
     dominated: list[LeftOut] = []
     by_price = sorted(options, key=lambda o: (o.price_per_node_hour, o.option_id))
     best: dict[tuple[object, ...], Option] = {}
     for option in by_price:
-        key = (option.gpu_id, option.gpus_per_node, option.purchase_option, option.productive_share)
-        comparable = not option.held and option.option_id not in measured and option.pool not in pools_held
+        node = (option.gpu_id, option.gpus_per_node, option.productive_share)
+        key = (*node, option.purchase_option, option.interruptible)
+        comparable = not option.held and option.option_id not in measured
         winner = best.get(key)
-        if comparable and winner is not None:
+        # A job that keeps to one pool may need this offer beside another of its pool.
+        alone = not one_pool or pools[option.pool] == 1 or (winner is not None and winner.pool == option.pool)
+        if comparable and alone and winner is not None:
             dominated.append(
                 LeftOut(option.option_id, option.gpu_id, f"same node, not cheaper than {winner.option_id}")
             )

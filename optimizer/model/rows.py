@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 LARGE = 1e3
-"""Rows without a right-hand side are scaled down when their largest coefficient passes this."""
+"""Rows without a right-hand side are scaled when their largest coefficient is above this, or below one over it."""
+WIDEST = 1e6
+"""A right-hand side smaller than the largest coefficient by more than this does not set the scale of its row."""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,11 @@ Term = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One constraint: Σ coefficient × variable (<=, >=, =) rhs, in `unit`."""
+    """One constraint: Σ coefficient × variable (<=, >=, =) rhs, in `unit`.
+
+    `role`: a `constraint` is solved and reported; an `implied` row follows from another, so it is reported only; a
+    `cut` tightens the relaxation without cutting off any whole plan, so it is solved only.
+    """
 
     family: str
     index: tuple[str, ...]
@@ -46,6 +52,7 @@ class Row:
     rhs: float
     unit: str
     scale: float = 1.0
+    role: str = "constraint"
 
     @property
     def name(self) -> str:
@@ -58,12 +65,15 @@ class Row:
 
 
 def row(family: str, index: Iterable[object], terms: Iterable[Term], sense: str, rhs: float, unit: str) -> Row:
-    """Make a row scaled by its right-hand side, or by its largest coefficient where that is large."""
+    """Make a row scaled by its right-hand side, or by its largest coefficient where there is none (or next to none)."""
     kept = tuple((column, float(c)) for column, c in terms if c != 0)
-    scale = abs(rhs)
-    if scale == 0:
-        largest = max((abs(c) for _, c in kept), default=1.0)
-        scale = largest if largest > LARGE else 1.0
+    if len({column for column, _ in kept}) < len(kept):
+        msg = f"a row of {family} names a variable twice"
+        raise ValueError(msg)
+    largest = max((abs(c) for _, c in kept), default=0.0)
+    scale = max(abs(rhs), largest / WIDEST)
+    if rhs == 0:
+        scale = 1.0 if largest == 0 or 1 / LARGE <= largest <= LARGE else largest
     return Row(family, tuple(map(str, index)), kept, sense, float(rhs), unit, scale)
 
 

@@ -95,7 +95,7 @@ def _elastic(
 ) -> tuple[LinearModel, list[int]]:
     """The model with one slack per relaxation; its objective is their normalised sum, or the cost at `fixed` slacks."""
     columns = _unbounded(milp.variables.columns)
-    rows = list(milp.rows)
+    rows = [*milp.rows, *milp.cuts]
     slacks = []
     for i, relaxation in enumerate(free):
         upper = None if fixed is None else fixed[i]

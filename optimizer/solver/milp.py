@@ -7,6 +7,7 @@ represent (a right-hand side of 1e20 or more counts as infinite) and reports "op
 
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -26,6 +27,7 @@ SAFE_MAGNITUDE = 1e15
 """HiGHS rejects matrix values above this and reads row bounds of 1e20 as infinite; a model must stay far below."""
 WHOLE = 1e-5
 """Integer variables come back this close to a whole number, or something is wrong."""
+UNBOUNDED = "the model is unbounded: a cost line must be missing (a fault of ours)"
 PULP_4 = hasattr(pulp.LpAffineExpression, "from_list")
 
 
@@ -89,16 +91,18 @@ class LinearModel:
         Raises
         ------
         SolverError
-            If a scaled coefficient or bound is not finite or leaves the safe range.
+            If a scaled coefficient, bound or price is not finite or leaves the safe range.
         """
         for row in self.rows:
-            numbers = [row.rhs / row.scale, *(c / row.scale for _, c in row.terms)]
-            if not all(math.isfinite(x) and abs(x) < SAFE_MAGNITUDE for x in numbers):
-                msg = f"row {row.name} has a number outside the solver's safe range: {max(numbers, key=abs):g}"
+            numbers = (row.rhs / row.scale, *(c / row.scale for _, c in row.terms))
+            unsafe = next((x for x in numbers if not abs(x) < SAFE_MAGNITUDE), None)  # NaN is unsafe too
+            if unsafe is not None:
+                msg = f"row {row.name} has a number outside the solver's safe range: {unsafe:g}"
                 raise SolverError(msg)
-        if not all(math.isfinite(c) for c in self.objective.values()):
-            msg = "the objective has a price that is not a finite number"
-            raise SolverError(msg)
+        for column, price in self.objective.items():
+            if not abs(price / self.objective_scale) < SAFE_MAGNITUDE:
+                msg = f"the price of {self.columns.names[column]} is outside the solver's safe range: {price:g}"
+                raise SolverError(msg)
 
     def to_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
         """The PuLP problem and its variables in column order."""
@@ -108,7 +112,8 @@ class LinearModel:
             _variable(problem, f"x{i}_{name}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
             for i, name in enumerate(columns.names)
         ]
-        costs = [(variables[c], v / self.objective_scale) for c, v in self.objective.items()]
+        # Every column stands in the objective, at 0 where it costs nothing: PuLP drops variables that are nowhere.
+        costs = [(v, self.objective.get(c, 0.0) / self.objective_scale) for c, v in enumerate(variables)]
         problem.setObjective(_expression(costs))
         for number, row in enumerate(self.rows):
             terms = [(variables[c], v / row.scale) for c, v in row.terms]
@@ -116,9 +121,12 @@ class LinearModel:
         return problem, variables
 
 
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
+
+
 def _plain(name: str) -> str:
     """Names that every LP format takes."""
-    return "".join(ch if ch.isalnum() or ch == "_" else "_" for ch in name)[:200]
+    return _NOT_PLAIN.sub("_", name)[:200]
 
 
 def _variable(problem: pulp.LpProblem, name: str, upper: float | None, *, integer: bool) -> pulp.LpVariable:
@@ -156,14 +164,31 @@ def solve_model(
     model.check()
     if not len(model.columns):
         return _without_variables(model)
+    started = time.monotonic()
     problem, variables = model.to_pulp()
     highs, order = _load(problem, variables, settings, len(model.rows))
-    started = time.monotonic()
-    watch = _Watch(model, highs, order, started, on_progress, on_incumbent)
+    watch = _Watch(model, highs, order, started, settings.time_limit_s, on_progress, on_incumbent)
     with _interruptible(watch):
         highs.HandleUserInterrupt = False
         run_status = highs.run()
+    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+        _tell_unbounded(highs)
     return _read(model, highs, order, watch, run_status, time.monotonic() - started)
+
+
+def _tell_unbounded(highs: Any) -> None:
+    """Settle "unbounded or infeasible": without prices only an infeasible model fails.
+
+    Raises
+    ------
+    SolverError
+        If the model is unbounded.
+    """
+    for column in range(highs.getNumCol()):
+        highs.changeColCost(column, 0.0)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
+        raise SolverError(UNBOUNDED)
 
 
 def _without_variables(model: LinearModel) -> Solution:
@@ -193,6 +218,7 @@ def _load(
         threads=settings.threads,
         **options,
     )
+    highspy.Highs.resetGlobalScheduler(True)  # else a process keeps the number of threads of its first solve
     with _standard_output_to_nowhere():  # the first HiGHS of a process prints a banner whatever its options say
         solver.createAndConfigureSolver(problem)
     solver.buildSolverModel(problem)
@@ -228,11 +254,13 @@ class _Watch:
         highs: Any,
         order: list[int],
         started: float,
+        time_limit_s: float | None,
         on_progress: ProgressHook | None,
         on_incumbent: IncumbentHook | None,
     ) -> None:
         self.model, self.highs, self.order, self.started = model, highs, order, started
         self.on_progress, self.on_incumbent = on_progress, on_incumbent
+        self.deadline = math.inf if time_limit_s is None else started + time_limit_s
         self.stop = False
         self.failure: BaseException | None = None
         kinds = highspy.cb.HighsCallbackType
@@ -254,7 +282,7 @@ class _Watch:
             elif kind == kinds.kCallbackMipImprovingSolution and self.on_incumbent:
                 values = [float(data_out.mip_solution[j]) for j in self.order]
                 self.on_incumbent(values, self._money(data_out.objective_function_value))
-            elif data_in is not None and self.stop:
+            elif data_in is not None and (self.stop or time.monotonic() > self.deadline):
                 data_in.user_interrupt = True
         except Exception as error:  # an exception must not unwind through the solver
             self.failure, self.stop = error, True
@@ -313,8 +341,7 @@ def _read(
     if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
         return Solution("infeasible", seconds=seconds)
     if status == kinds.kUnbounded:
-        msg = "the model is unbounded: a cost line must be missing (a fault of ours)"
-        raise SolverError(msg)
+        raise SolverError(UNBOUNDED)
     stopped = status in (kinds.kTimeLimit, kinds.kInterrupt, kinds.kIterationLimit, kinds.kSolutionLimit)
     if status != kinds.kOptimal and not stopped:
         msg = f"HiGHS returned {highs.modelStatusToString(status)} ({run_status})"

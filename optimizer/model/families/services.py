@@ -6,6 +6,7 @@ both in the buyer's units.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from optimizer.estimator.types import ClassEstimate, ServiceEstimate
 from optimizer.model.instance import Instance
@@ -16,10 +17,7 @@ from optimizer.model.lookup import (
     server_label,
 )
 from optimizer.model.rows import CostLine, Row, row
-from optimizer.model.variables import Variables, cell_key
-
-SMALL_LOAD = 1e-3
-"""Loads below this many replicas get a row of their own, so that no tolerance of the solver can lose their machine."""
+from optimizer.model.variables import SMALL_LOAD, Variables, cell_key
 
 
 def demand_coverage(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
@@ -85,7 +83,10 @@ def _ratio(required: float, ceiling: float) -> float:
 def _resource(
     instance: Instance, v: Variables, family: str, need: Callable[[ServiceEstimate, ClassEstimate], float]
 ) -> Iterator[Row]:
-    """Rows Σ need × rate × share ≤ replicas, for deployments whose estimate states the resource."""
+    """Rows Σ need × rate × share ≤ replicas, for deployments whose estimate states the resource.
+
+    A row whose every coefficient stays within the replica-time row's is implied by it: reported, not solved.
+    """
     for server, key, terms in server_cells(instance, v):
         if server.estimate.measured:
             continue
@@ -93,4 +94,6 @@ def _resource(
         per_rate = {name: need(server.estimate, c) / server.option.productive_share for name, c in classes.items()}
         used = [(column, rate * per_rate[name]) for name, column, rate in terms]
         index = (server.workload, server_label(server), *cell_index(instance, key))
-        yield row(family, index, [*used, (v.replicas[server.index, key], -1.0)], "<=", 0.0, "replicas")
+        implied = all(per_rate[name] <= (server.load(name) or 0.0) for name, _, _ in terms)
+        found = row(family, index, [*used, (v.replicas[server.index, key], -1.0)], "<=", 0.0, "replicas")
+        yield replace(found, role="implied") if implied else found

@@ -1,0 +1,120 @@
+"""Offers that another one outclasses for everything in the problem: left out before the model is built, with reasons.
+
+An exchange argument: where offer B costs no more per node than offer A, is unlimited, and hosts every workload at least
+as well on the same share of a node, any plan with nodes of A is no dearer with as many nodes of B.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from optimizer.estimator.types import Estimates, JobEstimate
+from optimizer.model.instance import Server, fits, list_servers
+from optimizer.model.options import LeftOut, Option, Supply
+from optimizer.problem.schema import Problem
+
+
+def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates) -> Supply:
+    """Leave out rented offers that a cheaper or equal one outclasses.
+
+    Not tried where workloads restrict regions. Jobs must keep to one pool, and the pool must hold that offer alone:
+    else a job could need the very GPU type beside its own kind.
+    """
+    if any(w.data.regions for w in problem.workloads):
+        return supply
+    servers = _servers_by_option(problem, supply, estimates)
+    jobs = _jobs_by_option(problem, supply, estimates)
+    alone = {o.option_id for o in supply.options if _stands_alone(problem, supply.options, o, jobs)}
+    judge = _Judge(problem, servers, jobs)
+    kept: list[Option] = []
+    dropped: dict[str, LeftOut] = {}
+    for option in sorted(supply.options, key=lambda o: (o.price_per_node_hour, o.option_id)):
+        candidates = kept if not option.held and option.option_id in alone else ()
+        better = next((other for other in candidates if judge.outclasses(other, option)), None)
+        if better is None:
+            kept.append(option)
+        else:
+            reason = f"outclassed by {better.option_id}: no dearer per node, and every workload runs as well there"
+            dropped[option.option_id] = LeftOut(option.option_id, option.gpu_id, reason)
+    left = tuple(o for o in supply.options if o.option_id not in dropped)
+    return replace(supply, options=left, left_out=(*supply.left_out, *dropped.values()))
+
+
+def _servers_by_option(problem: Problem, supply: Supply, estimates: Estimates) -> dict[str, list[Server]]:
+    found: dict[str, list[Server]] = {o.option_id: [] for o in supply.options}
+    for server in list_servers(problem, supply.options, estimates.services):
+        found[server.option.option_id].append(server)
+    return found
+
+
+def _jobs_by_option(problem: Problem, supply: Supply, estimates: Estimates) -> dict[str, list[JobEstimate]]:
+    barred = {w.name for w in problem.workloads if w.kind != "service" and not w.interruptible}
+    return {
+        option.option_id: [
+            e for e in estimates.jobs if fits(e, option) and not (option.interruptible and e.workload in barred)
+        ]
+        for option in supply.options
+    }
+
+
+def _stands_alone(
+    problem: Problem, options: Sequence[Option], option: Option, jobs: dict[str, list[JobEstimate]]
+) -> bool:
+    """Whether no job could need this offer beside another of its kind."""
+    if not jobs[option.option_id]:
+        return True
+    pools = Counter(o.pool for o in options)
+    one_pool = all(w.spread == "one-pool" for w in problem.workloads if w.kind != "service")
+    return one_pool and pools[option.pool] == 1
+
+
+class _Judge:
+    """Compares two offers over all workloads."""
+
+    def __init__(self, problem: Problem, servers: dict[str, list[Server]], jobs: dict[str, list[JobEstimate]]) -> None:
+        self.limits = problem.limits
+        self.servers, self.jobs = servers, jobs
+
+    def outclasses(self, better: Option, worse: Option) -> bool:
+        """Whether nodes of `better` can stand in for as many of `worse` at no extra cost."""
+        return (
+            not better.held
+            and better.max_nodes is None
+            and better.provider not in self.limits.providers
+            and better.gpu_id not in self.limits.gpus
+            and (worse.interruptible or not better.interruptible)
+            and all(self._hosts(better, server) for server in self.servers[worse.option_id])
+            and all(self._works(better, worse, job) for job in self.jobs[worse.option_id])
+        )
+
+    def _hosts(self, better: Option, server: Server) -> bool:
+        share = server.occupied_gpus / server.option.gpus_per_node
+        return any(
+            other.workload == server.workload
+            and other.occupied_gpus / better.gpus_per_node <= share * (1 + 1e-9)
+            and _no_slower(other, server)
+            for other in self.servers[better.option_id]
+        )
+
+    def _works(self, better: Option, worse: Option, job: JobEstimate) -> bool:
+        if better.gpus_per_node != worse.gpus_per_node:
+            return False
+        need = job.units_per_gpu_hour * worse.productive_share
+        most = float("inf") if job.max_gpus is None else job.max_gpus
+        return any(
+            other.workload == job.workload
+            and other.deployment.gpus_per_replica == job.deployment.gpus_per_replica
+            and other.min_gpus <= job.min_gpus
+            and (other.max_gpus is None or other.max_gpus >= most)
+            and other.units_per_gpu_hour * better.productive_share >= need
+            for other in self.jobs[better.option_id]
+        )
+
+
+def _no_slower(other: Server, server: Server) -> bool:
+    """Whether every class that `server` serves takes no more replicas on `other`."""
+    for found in server.estimate.classes:
+        mine, its = server.load(found.request_class), other.load(found.request_class)
+        if its is None or mine is None or its > mine:
+            return False
+    return True

@@ -39,6 +39,7 @@ VERBS = {
     "audit": Verb("optimizer.cli.audit", "audit", "Re-check a plan without the solver."),
     "explain": Verb("optimizer.cli.explain", "explain", "Trace a number of a plan; binding limits; why not GPU X."),
     "compare": Verb("optimizer.cli.compare", "compare", "Cloud only, owned only and hybrid side by side; break-even."),
+    "evaluate": Verb("optimizer.cli.evaluate", "evaluate", "The estimator against measurements: errors and ranges."),
     "catalog": Verb("optimizer.cli.catalog", "app", "GPUs, models, offers and servers of the catalog."),
     "schema": Verb("optimizer.cli.schema", "schema", "JSON Schema of problem files, for editors."),
 }

@@ -1,0 +1,170 @@
+"""One golden text of rows per constraint family, from tiny instances; numbers also as PuLP writes them.
+
+`pytest tests/model/test_model_golden.py --refresh-goldens` writes the golden files anew.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from optimizer.estimator.types import ClassEstimate, Deployment, Estimates, ServiceEstimate
+from optimizer.model.build import Milp, build
+from optimizer.model.constraints import FAMILIES
+from optimizer.model.families.strengthening import CUTS
+from optimizer.model.instance import build_instance
+from optimizer.model.rows import Row
+from optimizer.prepare import prepare
+from optimizer.solve import linear_model
+from tests.model.builders import (
+    Data,
+    classes_service,
+    job,
+    on_demand,
+    owned,
+    parsed,
+    problem,
+    reserved,
+    serves,
+    service,
+    spot,
+    the_catalog,
+    works,
+)
+
+GOLDEN = Path(__file__).parent / "golden"
+SLICES = [{"name": "day", "share_of_hours": 0.5}, {"name": "night", "share_of_hours": 0.5}]
+
+
+@cache
+def estimated() -> Milp:
+    """A service of three classes, one tiny, on a GPU type whose compute, bandwidth and memory figures are all given."""
+    chat = classes_service("chat", {"short": 4.0, "mid": 2.0, "long": 0.002})
+    made = parsed(problem([chat], [on_demand("rent", nodes_of=8)], [serves()]))
+    figures = {"flop_per_request": 4e12, "moved_bytes_per_request": 3e11, "kv_bytes_per_sequence": 5e8}
+    classes = (
+        ClassEstimate("short", 0.25, residence_s=8.0, **figures),
+        ClassEstimate("mid", 0.125, residence_s=2.0, **figures),
+        ClassEstimate("long", 0.05, residence_s=40.0, **figures),
+    )
+    deployment = Deployment(2, 2, weights="bf16", batch=16, least_gpus_per_node=2)
+    estimate = ServiceEstimate(
+        "chat", "A", deployment, classes, utilisation_cap=0.8, free_memory_bytes=1e10, effective_flop_per_s=1e13,
+        effective_bytes_per_s=2e12,
+    )  # fmt: skip
+    prepared = prepare(made, the_catalog())
+    return build(build_instance(made, prepared.supply, Estimates(services=(estimate,))))
+
+
+@cache
+def held() -> Milp:
+    """Owned, reserved and existing nodes with lead times, terms, a least order and every budget."""
+    quotes = [
+        owned("own", price=30_000.0, installation=500.0, lead_time="1 months", power="2 kW", electricity=0.1),
+        reserved("res", price=1.5, term=4, upfront=100.0, min_nodes=2, max_nodes=6),
+    ]
+    existing = [{"name": "old", "gpu": "A", "nodes": 2, "power": "1 kW", "hosting": 50.0, "retire": "4 months"}]
+    return _built(
+        problem(
+            [service(rate=3.0)],
+            quotes,
+            [serves()],
+            months=6,
+            periods="quarterly",
+            existing=existing,
+            limits={"capex": 90_000.0, "opex": 4_000.0, "npv": 100_000.0},
+            site={"power_limit_it": "6 kW"},
+        )
+    )
+
+
+@cache
+def mixed() -> Milp:
+    """A service by day and night and a job with sizes, on spot and on-demand nodes under limits."""
+    quotes = [on_demand("od", "A", 8, 16.0, provider="north"), spot("sp", "B", 4, 3.0, provider="south", max_nodes=5)]
+    chat = classes_service("chat", {"all": 6.0}, traffic={"by_slice": {"day": 1.0, "night": 0.5}})
+    train = job(amount=5_000.0, start="100 h", deadline="10 days", min_gpus=8, max_gpus=12)
+    measured = [serves(gpus_per_replica=1), serves(rate=0.5, gpu="B", gpus_per_replica=1)]
+    measured += [works(gpus_per_replica=1), works(rate=0.75, gpu="B", gpus_per_replica=1)]
+    limits: Data = {"spot_share": 0.25, "providers": {"south": {"max_nodes": 4}}, "gpus": {"A": 32}}
+    return _built(problem([chat, train], quotes, measured, months=1, slices=SLICES, limits=limits))
+
+
+def _built(data: Data) -> Milp:
+    return build(prepare(parsed(data), the_catalog()).instance())
+
+
+SOURCES: dict[str, Callable[[], Milp]] = {
+    "fleet_balance": held, "minimum_order": held, "budget_capex": held, "budget_opex": held, "budget_npv": held,
+    "site_power": held, "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
+    "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
+}  # fmt: skip
+NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]
+
+
+def row_text(row: Row, columns: list[str]) -> str:
+    """`name [unit] ÷ scale: +c variable … sense rhs`."""
+    terms = " ".join(f"{c:+.10g} {columns[j]}" for j, c in sorted(row.terms, key=lambda term: columns[term[0]]))
+    role = "" if row.role == "constraint" else f" ({row.role})"
+    return f"{row.name} [{row.unit}] ÷ {row.scale:.10g}{role}:\n  {terms} {row.sense} {row.rhs:.10g}\n"
+
+
+@pytest.mark.parametrize("family", NAMES)
+def test_rows_of_a_family(family: str, golden: Callable[[Path, str], None]) -> None:
+    """Every family writes the rows that were read and found right once, name by name and number by number."""
+    milp = SOURCES.get(family, estimated)()
+    found = [row for row in (*milp.rows, *milp.cuts) if row.family == family]
+    assert found, "the instance does not provoke the family"
+    golden(GOLDEN / f"{family}.lp", "".join(row_text(row, milp.variables.columns.names) for row in found))
+
+
+def test_columns_and_prices(golden: Callable[[Path, str], None]) -> None:
+    """Variables with their bounds, and the ledger that prices them."""
+    milp = held()
+    columns = milp.variables.columns
+    lines = [
+        f"{name} <= {'inf' if upper is None else f'{upper:g}'}{' whole' if integer else ''}"
+        for name, upper, integer in zip(columns.names, columns.upper, columns.integer, strict=True)
+    ]
+    for line in milp.ledger:
+        terms = " ".join(f"{q:+.10g} {columns.names[j]} (npv {v:.10g})" for j, q, v in line.terms)
+        fixed = f" + {line.constant_quantity:.10g} (npv {line.constant_npv:.10g})" if line.constant_quantity else ""
+        head = f"{line.term} {line.option_id} period {line.period}"
+        lines.append(f"{head}: {line.unit_price:.10g} per {line.unit} × ({terms}{fixed})")
+    golden(GOLDEN / "ledger.lp", "\n".join(lines) + "\n")
+
+
+NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+
+
+def lp_rows(text: str) -> dict[str, tuple[dict[str, float], str, float]]:
+    """Rows of an LP file: name → (coefficients, sense, right-hand side), whatever the version's line breaks."""
+    body = re.split(r"^Bounds|^Generals|^Binaries|^End", text.split("Subject To", 1)[1], flags=re.M)[0]
+    found: dict[str, tuple[dict[str, float], str, float]] = {}
+    for name, left, sense, right in re.findall(r"^\s*(r\d+_\w+):(.*?)(<=|>=|=)\s*(\S+)", body, flags=re.M | re.S):
+        terms: dict[str, float] = {}
+        for sign, number, variable in re.findall(rf"([-+]?)\s*({NUMBER})?\s*(x\d+_\w*)", " ".join(left.split())):
+            terms[variable] = (-1 if sign == "-" else 1) * float(number or 1)
+        found[name] = (terms, sense, float(right))
+    return found
+
+
+@pytest.mark.parametrize("source", [estimated, held, mixed], ids=lambda source: source.__name__)
+def test_names_and_numbers_arrive_in_pulp(source: Callable[[], Milp], tmp_path: Path) -> None:
+    """PuLP's own LP file has every row by its name, scaled, with every coefficient to 10 digits or more."""
+    milp = source()
+    model = linear_model(milp)
+    pulp_problem, variables = model.to_pulp()
+    pulp_problem.writeLP(str(tmp_path / "model.lp"))
+    read = lp_rows((tmp_path / "model.lp").read_text(encoding="utf-8"))
+    assert len(read) == len(model.rows)
+    for number, row in enumerate(model.rows):
+        name = next(key for key in read if key.startswith(f"r{number}_"))
+        assert name.startswith(f"r{number}_{row.family}")
+        terms, sense, rhs = read[name]
+        assert sense == row.sense
+        assert rhs == pytest.approx(row.rhs / row.scale, rel=1e-10)
+        expected = {variables[j].name: c / row.scale for j, c in row.terms}
+        assert terms == pytest.approx(expected, rel=1e-10)

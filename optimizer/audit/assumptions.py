@@ -1,0 +1,49 @@
+"""Checks of the assumptions: what the problem's words, the options and the estimates say is what the plan lists."""
+
+from collections.abc import Iterator
+
+from optimizer.audit.document import Answer, plain
+from optimizer.audit.report import Checker
+from optimizer.audit.supply import IDLE_SHARE, USEFUL_LIFE_MONTHS
+from optimizer.estimator.types import Estimates
+from optimizer.problem.schema import ExistingNodes, Problem, Quote
+
+
+def check_assumptions(answer: Answer, problem: Problem, anew: Estimates | None, checker: Checker) -> None:
+    """Check every assumption; whether a value was given or left to its default is not in the plan."""
+    found = {one.name: one for one in answer.assumptions}
+    checker.holds("assumptions", "assumptions", len(found) == len(answer.assumptions), "a name is listed twice")
+    expected = {name: {"value": value, "low": None, "high": None} for name, value in _derived(answer, problem)}
+    for assumption in map(plain, anew.assumptions if anew else ()):
+        expected[assumption["name"]] = {key: assumption[key] for key in ("value", "unit", "low", "high")}
+    for name, figures in expected.items():
+        where = f"assumptions[{name}]"
+        if checker.holds("assumptions", where, name in found, "is missing"):
+            checker.same("assumptions", where, {key: getattr(found[name], key) for key in figures}, figures)
+    for name in found.keys() - expected.keys() if anew else ():
+        checker.fail("assumptions", f"assumptions[{name}]", "nothing in the problem or its estimates rests on this")
+
+
+def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | str]]:
+    """Name and value of what does not come from the estimator."""
+    yield "horizon", problem.horizon.months
+    yield "discount rate", problem.finance.discount_rate
+    for workload in problem.workloads:
+        yield f"headroom of {workload.name}", workload.headroom
+    if problem.site:
+        yield "electricity", problem.site.electricity
+        yield "PUE", problem.site.pue
+    offers: list[Quote | ExistingNodes] = [*problem.options.quotes, *problem.options.existing]
+    for offer in offers:
+        owned = offer.term is None if isinstance(offer, ExistingNodes) else offer.purchase == "owned"
+        name = offer.name or offer.gpu
+        if owned and offer.useful_life is None:
+            yield f"useful life of {name}", USEFUL_LIFE_MONTHS
+        if owned and offer.power and offer.idle_power is None:
+            yield f"idle power of {name}", IDLE_SHARE
+    dates = [option.price_date for option in answer.inputs.options if option.price_date]
+    if dates:
+        yield "oldest price considered", min(dates)
+    undated = sum(not option.price_date and not option.existing_nodes for option in answer.inputs.options)
+    if undated:
+        yield "prices without a date", float(undated)

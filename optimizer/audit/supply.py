@@ -1,0 +1,213 @@
+"""Checks of the options: each is derived anew from its quote, existing node or catalog row."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from catalog.schema import CloudOffer, ServerOffer
+from optimizer.audit.document import Answer, OptionRecord
+from optimizer.audit.report import Checker
+from optimizer.audit.sources import CatalogRows
+from optimizer.problem.schema import ExistingNodes, Offer, Problem, Quote, Site
+
+USEFUL_LIFE_MONTHS = 60.0
+RESIDUAL_AT_END = 0.1
+IDLE_SHARE = 0.3
+"""Defaults of owned nodes (docs/model.md §Money)."""
+
+Fields = dict[str, Any]
+
+
+def check_supply(answer: Answer, problem: Problem, rows: CatalogRows, checker: Checker) -> dict[str, OptionRecord]:
+    """Check every option; returns all offers at hand, also those that are no options, as far as they can be derived."""
+    offers = {name: OptionRecord(**_as_tuples(fields)) for name, fields in _own_options(problem)}
+    if problem.options.catalog and rows.usable:
+        offers |= {name: OptionRecord(**_as_tuples(fields)) for name, fields in _catalog_options(problem, rows)}
+    elif problem.options.catalog:
+        checker.notice("options", "inputs.options", f"options of the catalog are not re-derived: {rows.reason}")
+    names = [option.option_id for option in answer.inputs.options]
+    checker.holds("options", "inputs.options", len(set(names)) == len(names), "an option is listed twice")
+    for option in answer.inputs.options:
+        where = f"inputs.options[{option.option_id}]"
+        if option.option_id in offers:
+            checker.same("options", where, option.model_dump(), offers[option.option_id].model_dump())
+        elif rows.usable or not problem.options.catalog:
+            checker.fail("options", where, "no quote, existing node or catalog row gives it")
+    return offers
+
+
+def _as_tuples(fields: Fields) -> Fields:
+    return {**fields, "residual_points": tuple(tuple(point) for point in fields["residual_points"])}
+
+
+# --- one option per offer ---------------------------------------------------------------------------------------------
+
+
+def _fields(**given: Any) -> Fields:
+    """Every field of an option, as given or as it is where nothing is said."""
+    silent: Fields = {
+        name: 0.0
+        for name, field in OptionRecord.model_fields.items()
+        if field.annotation is float and name not in ("availability", "pue")
+    }
+    silent |= {"availability": 1.0, "pue": 1.0, "useful_life_months": USEFUL_LIFE_MONTHS}
+    silent |= {"residual_points": [[0.0, 1.0], [USEFUL_LIFE_MONTHS, RESIDUAL_AT_END]]}
+    silent |= {"term_months": None, "retire_months": None, "max_nodes": None, "min_nodes": 1, "existing_nodes": 0}
+    silent |= {"cancellable": False, "interruptible": False, "source": "", "price_date": ""}
+    return silent | given
+
+
+def _own_options(problem: Problem) -> Iterator[tuple[str, Fields]]:
+    for quote in problem.options.quotes:
+        yield quote.name, _limited(_of_quote(quote, problem.site), problem)
+    for number, nodes in enumerate(problem.options.existing, start=1):
+        fields = _of_existing(nodes, f"existing-{number}-{nodes.gpu}", problem.site)
+        yield fields["option_id"], _limited(fields, problem)
+
+
+def _catalog_options(problem: Problem, rows: CatalogRows) -> Iterator[tuple[str, Fields]]:
+    rate = 1.0
+    if problem.currency != "USD" and "USD" in problem.exchange_rates:
+        rate = problem.exchange_rates["USD"].rate
+    for offer in rows.offers(problem):
+        yield offer.offer_id, _limited(_of_offer(offer, rate), problem)
+    for server in rows.servers(problem):
+        yield server.server_id, _limited(_of_server(server, problem.site or Site(), rate), problem)
+
+
+def _limited(fields: Fields, problem: Problem) -> Fields:
+    """With the stock limit of the problem, where that is tighter, and without delivery times where it supposes none."""
+    limits = [m for m in (fields["max_nodes"], problem.limits.stock.get(fields["option_id"])) if m is not None]
+    lead = fields["lead_months"] if problem.options.lead_times else 0.0
+    return {**fields, "max_nodes": min(limits, default=None), "lead_months": lead}
+
+
+def _day(day: date | None) -> str:
+    return "" if day is None else day.isoformat()
+
+
+def _worth(offer: Offer) -> Fields:
+    """Useful life and residual value by age."""
+    life = offer.useful_life or USEFUL_LIFE_MONTHS
+    if isinstance(offer.residual, list):
+        points = [[point.age, point.fraction] for point in offer.residual]
+    else:
+        points = [[0.0, 1.0], [life, RESIDUAL_AT_END if offer.residual is None else offer.residual]]
+    return {"useful_life_months": life, "residual_points": points}
+
+
+def _upkeep(offer: Offer, site: Site | None) -> Fields:
+    """Power and what it costs, for nodes that stand at the buyer's site; its figures are the site's by default."""
+    place = site or Site()
+    power = offer.power or 0.0
+    return {
+        "nameplate_kw": power,
+        "idle_kw": IDLE_SHARE * power if offer.idle_power is None else offer.idle_power,
+        "load_kw": power if offer.load_power is None else offer.load_power,
+        "pue": place.pue if offer.pue is None else offer.pue,
+        "electricity_per_kwh": place.electricity if offer.electricity is None else offer.electricity,
+        "hosting_per_kw_month": place.hosting if offer.hosting is None else offer.hosting,
+        "maintenance_fraction_per_year": offer.maintenance,
+    }
+
+
+def _of_quote(quote: Quote, site: Site | None) -> Fields:
+    owned = quote.purchase == "owned"
+    price = (quote.price or 0.0) * (quote.gpus_per_node if quote.per == "gpu" else 1)
+    spot = quote.purchase == "spot"
+    return _fields(
+        option_id=quote.name,
+        gpu_id=quote.gpu,
+        gpus_per_node=quote.gpus_per_node,
+        provider=quote.provider or ("own" if owned else quote.name),
+        region=quote.region or "",
+        purchase_option=quote.purchase,
+        billing="use" if quote.purchase in ("on-demand", "spot") else "holding",
+        **{"capex_per_node" if owned else "price_per_node_hour": price},
+        upfront_per_node=quote.upfront,
+        installation_per_node=quote.installation,
+        term_months=quote.term,
+        cancellable=quote.cancellable,
+        lead_months=quote.lead_time,
+        min_nodes=quote.min_nodes,
+        max_nodes=quote.max_nodes,
+        availability=quote.availability,
+        interruptible=spot if quote.interruptible is None else quote.interruptible,
+        interruptions_per_node_hour=quote.interruptions_per_hour,
+        hours_lost_per_interruption=quote.hours_lost,
+        retire_months=quote.retire,
+        source=quote.source,
+        price_date=_day(quote.date),
+        **_worth(quote),
+        **(_upkeep(quote, site) if owned else {}),
+    )
+
+
+def _of_existing(nodes: ExistingNodes, unnamed: str, site: Site | None) -> Fields:
+    owned = nodes.term is None
+    return _fields(
+        option_id=nodes.name or unnamed,
+        gpu_id=nodes.gpu,
+        gpus_per_node=nodes.gpus_per_node,
+        provider=nodes.provider or "own",
+        region=nodes.region or "",
+        purchase_option="owned" if owned else "reserved",
+        billing="holding",
+        price_per_node_hour=nodes.fee,
+        capex_per_node=nodes.paid,
+        term_months=nodes.term,
+        max_nodes=nodes.nodes,
+        existing_nodes=nodes.nodes,
+        age_months=nodes.age,
+        availability=nodes.availability,
+        retire_months=None if nodes.retire is None else max(nodes.retire - nodes.age, 0.0),
+        source=nodes.source,
+        price_date=_day(nodes.date),
+        **_worth(nodes),
+        **(_upkeep(nodes, site) if owned else {}),
+    )
+
+
+def _of_offer(offer: CloudOffer, rate: float) -> Fields:
+    by_use = offer.purchase_option not in ("reserved", "committed-use")
+    return _fields(
+        option_id=offer.offer_id,
+        gpu_id=offer.gpu_id,
+        gpus_per_node=offer.gpus_per_node,
+        provider=offer.provider,
+        region=offer.region,
+        purchase_option=offer.purchase_option,
+        billing="use" if by_use else "holding",
+        price_per_node_hour=offer.price_usd_per_node_hour * rate,
+        upfront_per_node=offer.upfront_usd_per_node * rate,
+        term_months=None if by_use else offer.term_months,
+        interruptible=offer.purchase_option == "spot",
+        source=str(offer.ref),
+        price_date=_day(offer.ref.date),
+    )
+
+
+def _of_server(server: ServerOffer, site: Site, rate: float) -> Fields:
+    return _fields(
+        option_id=server.server_id,
+        gpu_id=server.gpu_id,
+        gpus_per_node=server.gpus_per_node,
+        provider="own",
+        region="",
+        purchase_option="owned",
+        billing="holding",
+        capex_per_node=server.price_usd_per_node * rate,
+        installation_per_node=server.installation_usd_per_node * rate,
+        lead_months=server.lead_time_months,
+        useful_life_months=server.useful_life_months,
+        residual_points=[[0.0, 1.0], [server.useful_life_months, server.residual_fraction]],
+        nameplate_kw=server.nameplate_kw,
+        idle_kw=server.idle_kw,
+        load_kw=server.load_kw,
+        pue=site.pue,
+        electricity_per_kwh=site.electricity,
+        hosting_per_kw_month=site.hosting,
+        maintenance_fraction_per_year=server.maintenance_fraction_per_year,
+        source=str(server.ref),
+        price_date=_day(server.ref.date),
+    )

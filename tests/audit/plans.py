@@ -1,0 +1,171 @@
+"""Plan documents to audit: everything on measured rates, terms and fees, an hourly profile, analytic estimates."""
+
+import copy
+import json
+from functools import cache
+
+from catalog import load_catalog
+from optimizer.problem.load import parse_problem
+from optimizer.solve import solve
+from optimizer.solver.milp import SolverSettings
+
+EVERYTHING = """
+name: everything
+horizon: {months: 24, periods: yearly}
+finance: {discount_rate: 6 %}
+site: {electricity: 0.1 USD/kWh, pue: 1.3, hosting: 100 USD/kW/month, power_limit_it: 100 kW}
+slices: [{name: day, share_of_hours: 0.5}, {name: night, share_of_hours: 0.5}]
+gpus: {A: {}, B: {}}
+workloads:
+  - name: chat
+    kind: service
+    headroom: 10 %
+    traffic: {by_slice: {day: 1.0, night: 0.25}, by_period: [1.0, 1.3], growth: 1 %/month}
+    classes: [{name: short, requests_per_s: 30}, {name: long, requests_per_s: 9}]
+  - name: search
+    kind: service
+    data: {regions: [eu-*]}
+    traffic: {mean_requests_per_s: 20, by_slice: {day: 1.5, night: 0.5}}
+  - name: finetune
+    kind: batch
+    work: {amount: 90000, unit: samples}
+    start: month 5
+    deadline: 20 days
+    min_gpus: 4
+    max_gpus: 30
+    spread: one-gpu-type
+  - {name: report, kind: batch, work: {amount: 4000, unit: pages}, start: 0 h, deadline: 3 days, max_gpus: 12}
+measurements:
+  - {workload: chat, gpu: A, class: short, requests_per_s: 3, gpus_per_replica: 2}
+  - {workload: chat, gpu: A, class: long, requests_per_s: 1.2, gpus_per_replica: 2}
+  - {workload: chat, gpu: B, class: short, requests_per_s: 1.0, gpus_per_replica: 1}
+  - {workload: chat, gpu: B, class: long, requests_per_s: 0.3, gpus_per_replica: 1}
+  - {workload: search, option: a-cloud, requests_per_s: 9, gpus_per_replica: 8}
+  - {workload: search, option: b-cloud, requests_per_s: 5, gpus_per_replica: 4}
+  - {workload: finetune, gpu: A, per_gpu_hour: 20}
+  - {workload: finetune, gpu: B, per_gpu_hour: 8}
+  - {workload: report, gpu: B, per_gpu_hour: 9}
+options:
+  catalog: false
+  quotes:
+    - {name: a-own, gpu: A, gpus_per_node: 4, provider: own, purchase: owned, price: 60000 USD, installation: 2000 USD,
+       lead_time: 3 months, useful_life: 48 months, power: 3 kW, idle_power: 1 kW, load_power: 2.8 kW,
+       maintenance: 5 %/year, max_nodes: 3,
+       residual: [{age: 0 months, fraction: 1}, {age: 12 months, fraction: 0.6}, {age: 48 months, fraction: 0.1}]}
+    - {name: a-res, gpu: A, gpus_per_node: 8, provider: P, region: eu-1, purchase: reserved, price: 9 USD/h,
+       term: 12 months, upfront: 5000 USD, min_nodes: 2, availability: 0.99}
+    - {name: a-long, gpu: A, gpus_per_node: 8, provider: P, region: us-1, purchase: reserved, price: 8.5 USD/h,
+       term: 18 months}
+    - {name: a-cloud, gpu: A, gpus_per_node: 8, provider: P, region: eu-2, purchase: on-demand, price: 16 USD/h}
+    - {name: b-cloud, gpu: B, gpus_per_node: 4, provider: Q, region: eu-1, purchase: on-demand, price: 1.2 USD/h,
+       per: gpu}
+    - {name: b-spot, gpu: B, gpus_per_node: 1, provider: Q, region: us-1, purchase: spot, price: 0.4 USD/h,
+       interruptions_per_hour: 0.02, hours_lost: 0.5 h, max_nodes: 40}
+  existing:
+    - {name: a-old, gpu: A, gpus_per_node: 4, nodes: 2, age: 20 months, paid: 50000 USD, useful_life: 48 months,
+       residual: 10 %, power: 3 kW, maintenance: 4 %/year, retire: 38 months}
+    - {name: b-signed, gpu: B, gpus_per_node: 4, nodes: 1, term: 7 months, fee: 3 USD/h}
+limits:
+  capex: 400000 USD
+  opex: 900000 USD/month
+  npv: 9000000 USD
+  spot_share: {chat: 0.3, finetune: 0.5}
+  providers: {P: {max_nodes: 30}, Q: {max_nodes: 90}}
+  stock: {a-cloud: 20}
+  gpus: {B: 120}
+"""
+
+ANALYTIC = """
+name: analytic
+horizon: {months: 6, periods: quarterly}
+finance: {discount_rate: 8 %}
+slices:
+  - {name: day, share_of_hours: 0.5, hours_of_week: [6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+     30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41]}
+  - {name: night, share_of_hours: 0.5, hours_of_week: [0, 1, 2, 3, 4, 5, 18, 19, 20, 21, 22, 23,
+     24, 25, 26, 27, 28, 29, 42, 43, 44, 45, 46, 47]}
+workloads:
+  - name: assistant
+    kind: service
+    model: llama-3.1-8b
+    weights: [bf16, fp8]
+    traffic: {peak_requests_per_s: 30, by_slice: {day: 1.0, night: 0.2}}
+    classes: [{name: short, share: 70 %, input: 400, output: 150}, {name: long, share: 30 %, input: 3000, output: 300}]
+    latency: {p95_ttft: 2 s, p95_tpot: 80 ms}
+  - name: summaries
+    kind: batch
+    model: llama-3.1-8b
+    requests: {per_day: 150_000, input: 1500, output: 200}
+    window: {daily: "18:00-06:00"}
+  - {name: index, kind: batch, model: llama-3.1-8b, tokens: 2e9, repeat: quarterly, start: 0 h, deadline: 10 days}
+options:
+  catalog: false
+  gpus: [L40S, H100-80GB-SXM]
+  quotes:
+    - {name: h-cloud, gpu: H100-80GB-SXM, gpus_per_node: 2, provider: P, purchase: on-demand, price: 5 USD/h,
+       date: 2026-01-05}
+    - {name: h-res, gpu: H100-80GB-SXM, gpus_per_node: 2, provider: P, purchase: reserved, price: 3.2 USD/h,
+       term: 6 months}
+    - {name: l-cloud, gpu: L40S, gpus_per_node: 1, provider: Q, purchase: on-demand, price: 1.1 USD/h, date: 2026-02-05}
+    - {name: l-dear, gpu: L40S, gpus_per_node: 1, provider: R, purchase: on-demand, price: 1.9 USD/h}
+    - {name: h-spot, gpu: H100-80GB-SXM, gpus_per_node: 1, provider: P, purchase: spot, price: 1.4 USD/h}
+limits: {spot_share: 0.2}
+"""
+
+PROFILE = """
+name: profile
+horizon: {months: 2.5, periods: monthly}
+gpus: {A: {}}
+workloads:
+  - name: chat
+    kind: service
+    traffic: {peak_requests_per_s: 10, profile: office-hours}
+  - {name: backup, kind: batch, work: {amount: 500, unit: files}, repeat: monthly, start: 0 h, deadline: 12 days,
+     window: {daily: "22:00-05:00"}}
+measurements:
+  - {workload: chat, gpu: A, requests_per_s: 1}
+  - {workload: backup, gpu: A, per_gpu_hour: 2}
+options:
+  catalog: false
+  quotes:
+    - {name: cloud, gpu: A, purchase: on-demand, price: 2 USD/h}
+    - {name: month, gpu: A, purchase: reserved, price: 1.1 USD/h, term: 1 months, cancellable: true}
+"""
+
+HELD = """
+name: held
+horizon: {months: 12, periods: [{start_month: 0, months: 6}, {start_month: 6, months: 6}]}
+finance: {discount_rate: 10 %}
+gpus: {A: {}}
+workloads:
+  - {name: chat, kind: service, traffic: {mean_requests_per_s: 30, by_period: [0.7, 1.0]}}
+measurements: [{workload: chat, gpu: A, requests_per_s: 5, gpus_per_replica: 2}]
+options:
+  catalog: false
+  quotes:
+    - {name: eight, gpu: A, gpus_per_node: 2, purchase: reserved, price: 2 USD/h, term: 8 months, upfront: 300 USD,
+       min_nodes: 2, availability: 0.98}
+    - {name: year, gpu: A, gpus_per_node: 4, purchase: reserved, price: 3.6 USD/h, term: 12 months, cancellable: true,
+       max_nodes: 1, lead_time: 1 months}
+    - {name: cloud, gpu: A, gpus_per_node: 2, purchase: on-demand, price: 6 USD/h, max_nodes: 6}
+"""
+
+
+CATALOG = load_catalog()
+
+
+def solved(text, gap=1e-3):
+    """The plan document of a problem, as it stands in a file."""
+    problem = parse_problem(text, catalog=CATALOG).problem
+    plan = solve(problem, CATALOG, SolverSettings(gap=gap, time_limit_s=60))
+    return json.loads(json.dumps(plan.document(), allow_nan=False))
+
+
+@cache
+def _kept(text):
+    return solved(text)
+
+
+def document(text):
+    """A copy of the plan document of a problem, solved once."""
+    return copy.deepcopy(_kept(text))

@@ -10,7 +10,8 @@ from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates
 from optimizer.model.dominance import drop_outclassed
-from optimizer.model.instance import Instance, build_instance
+from optimizer.model.entities import Instance
+from optimizer.model.instance import build_instance
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Supply, list_supply
 from optimizer.problem.schema import OwnGpu, Problem
 from optimizer.trace import Assumption

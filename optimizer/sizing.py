@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog import Catalog
 from optimizer.estimator.types import ClassEstimate, Demand, JobEstimate, ServiceEstimate
-from optimizer.model.instance import Instance, RateDemand, VolumeDemand
+from optimizer.model.entities import Instance, RateDemand, VolumeDemand
 from optimizer.prepare import prepare
 from optimizer.problem.schema import Problem
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from optimizer.model.constraints import FAMILIES
 from optimizer.model.costs import build_ledger
+from optimizer.model.entities import Instance
 from optimizer.model.families.strengthening import cuts
-from optimizer.model.instance import Instance
 from optimizer.model.rows import CostLine, Row
 from optimizer.model.variables import Variables, make_variables
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from optimizer.model.entities import Instance
 from optimizer.model.families.capacity import fleet_balance, pool_capacity
 from optimizer.model.families.jobs import deadline, scaling_limit, single_gpu_type
 from optimizer.model.families.limits import (
@@ -22,7 +23,6 @@ from optimizer.model.families.services import (
     replica_time,
     whole_replica,
 )
-from optimizer.model.instance import Instance
 from optimizer.model.rows import CostLine, Row
 from optimizer.model.variables import Variables
 

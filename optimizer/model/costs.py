@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from optimizer.finance import calendar_parts, discount_factor, residual_fraction, running_factor
-from optimizer.model.instance import Instance, Order
+from optimizer.model.entities import Instance, Order
 from optimizer.model.options import Option
 from optimizer.model.rows import CostLine
 from optimizer.model.timegrid import SAME_MONTH

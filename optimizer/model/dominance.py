@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimizer.estimator.types import Estimates, JobEstimate
-from optimizer.model.instance import Server, fits, list_servers
+from optimizer.model.entities import Server
+from optimizer.model.instance import fits, list_servers
 from optimizer.model.options import LeftOut, Option, Supply
 from optimizer.problem.schema import Problem
 

@@ -5,15 +5,14 @@ Everything that the rows and cost lines need is here as plain numbers, so that b
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyJob, Service
-from optimizer.model.options import LeftOut, Option, Supply, matches
+from optimizer.model.entities import Alternative, Instance, Order, RateDemand, Server, VolumeDemand, make_server
+from optimizer.model.options import Option, Supply, matches
 from optimizer.model.timegrid import (
     REPEAT_MONTHS,
     SAME_MONTH,
-    Cell,
     PeriodSpan,
     Slice,
     TimeGrid,
@@ -25,121 +24,6 @@ from optimizer.model.timegrid import (
 from optimizer.problem.profiles import base_rate, hourly_profile
 from optimizer.problem.schema import Problem
 from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A deployment of a service on one option: what a replica there can do."""
-
-    index: int
-    workload: str
-    option: Option
-    estimate: ServiceEstimate
-    occupied_gpus: float
-    """GPUs of the option's nodes that one replica keeps from others."""
-
-    def load(self, request_class: str) -> float | None:
-        """Replicas needed per request/s of a class, utilisation cap and availability included; None: cannot serve."""
-        found = next((c for c in self.estimate.classes if c.request_class == request_class), None)
-        if found is None:
-            return None
-        return found.replica_seconds_per_request / (self.estimate.utilisation_cap * self.option.productive_share)
-
-
-@dataclass(frozen=True, slots=True)
-class RateDemand:
-    """Rates of one request class of a service: `rate_per_s[period][slice]`, headroom included."""
-
-    workload: str
-    request_class: str
-    rate_per_s: tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """One way to run a job: the pools it would use together, each with its yield."""
-
-    label: str
-    gpu_id: str
-    min_gpus: int
-    max_gpus: int | None
-    members: tuple[tuple[Option, JobEstimate], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeDemand:
-    """One run of a job: an amount of work inside a window, and the alternatives for doing it."""
-
-    name: str
-    workload: str
-    amount: float
-    unit: str
-    start_month: float
-    end_month: float
-    cells: tuple[Cell, ...]
-    alternatives: tuple[Alternative, ...]
-    interruptible_share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A possible acquisition: nodes of an option ordered at the start of a period."""
-
-    option: Option
-    period: int
-    order_month: float
-    arrival_month: float
-    end_month: float
-
-    def on_order_or_held(self, month: float) -> bool:
-        """Whether its nodes count against the option's stock at `month`."""
-        return self.order_month <= month + SAME_MONTH and month < self.end_month - SAME_MONTH
-
-    def in_service(self, month: float) -> bool:
-        """Whether its nodes are usable at `month`."""
-        return self.arrival_month <= month + SAME_MONTH and month < self.end_month - SAME_MONTH
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """All that the MILP is built from."""
-
-    problem: Problem
-    grid: TimeGrid
-    options: tuple[Option, ...]
-    orders: tuple[Order, ...]
-    servers: tuple[Server, ...]
-    rate_demands: tuple[RateDemand, ...]
-    volume_demands: tuple[VolumeDemand, ...]
-    estimates: Estimates
-    left_out: tuple[LeftOut, ...] = field(default=())
-
-    @property
-    def rate_per_year(self) -> float:
-        """Effective annual discount rate."""
-        return self.problem.finance.discount_rate
-
-    @property
-    def held_options(self) -> tuple[Option, ...]:
-        """Options held for a term, or owned."""
-        return tuple(o for o in self.options if o.held)
-
-    @property
-    def rented_options(self) -> tuple[Option, ...]:
-        """Options paid by the hour."""
-        return tuple(o for o in self.options if not o.held)
-
-    def cells(self) -> list[Cell]:
-        """All cells of the grid."""
-        return self.grid.cells()
-
-    def block_start(self, cell: Cell) -> float:
-        """Month at which a cell's block starts."""
-        return self.grid.blocks[cell.block].start_month
-
-    def existing_in_service(self, option: Option, month: float) -> int:
-        """Nodes already held that are still there at `month`."""
-        return option.existing_nodes if month < option.held_until(0.0) - SAME_MONTH else 0
 
 
 def build_instance(problem: Problem, supply: Supply, estimates: Estimates) -> Instance:
@@ -260,13 +144,6 @@ def slice_multiplier(service: Service, slice_: Slice) -> float:
     return hourly_profile(service.traffic)[slice_.hours_of_day[0]]
 
 
-def occupied_gpus(gpus_per_replica: int, gpus_per_node: int) -> float:
-    """GPUs that a replica keeps from others: a node holds ⌊n/g⌋ whole replicas, a larger one whole nodes."""
-    if gpus_per_replica > gpus_per_node:
-        return float(math.ceil(gpus_per_replica / gpus_per_node) * gpus_per_node)
-    return gpus_per_node / (gpus_per_node // gpus_per_replica)
-
-
 def fits(estimate: ServiceEstimate | JobEstimate, option: Option) -> bool:
     """Whether an estimate holds for an option."""
     if estimate.gpu_id != option.gpu_id or estimate.option not in (None, option.option_id):
@@ -290,9 +167,7 @@ def list_servers(
                 continue
             fitting = [e for e in own if fits(e, option)]
             exact = [e for e in fitting if e.option == option.option_id]
-            for estimate in exact or fitting:
-                gpus = occupied_gpus(estimate.deployment.gpus_per_replica, option.gpus_per_node)
-                found.append(Server(len(found), workload.name, option, estimate, gpus))
+            found += [make_server(len(found) + i, option, e) for i, e in enumerate(exact or fitting)]
     return tuple(found)
 
 

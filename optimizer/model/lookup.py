@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from optimizer.model.instance import Instance, Server
+from optimizer.model.entities import Instance, Server
 from optimizer.model.rows import Term
 from optimizer.model.timegrid import Cell
 from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
@@ -38,11 +38,6 @@ def nodes_in_service(v: Variables, option_id: str, key: CellKey) -> int | None:
 def work_columns(place: WorkPlace) -> list[int]:
     """Columns that hold a share of the job's work."""
     return [column for column in (place.free, place.hired) if column is not None]
-
-
-def server_label(server: Server) -> str:
-    """Deployment and option of a server, for row names."""
-    return f"{server.option.option_id} {server.estimate.deployment.label}".strip()
 
 
 def server_cells(instance: Instance, v: Variables) -> Iterator[tuple[Server, CellKey, list[tuple[str, int, float]]]]:

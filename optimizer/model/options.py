@@ -11,14 +11,13 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from catalog.schema import CloudOffer, Gpu, ServerOffer
-from optimizer.problem.schema import ExistingNodes, Offer, Options, Problem, Quote, Site
+from optimizer.problem.schema import OWN_PROVIDER, ExistingNodes, Offer, Options, Problem, Quote, Site
 from optimizer.units import HOURS_PER_DAY
 
 DEFAULT_USEFUL_LIFE_MONTHS = 60.0
 DEFAULT_RESIDUAL_FRACTION = 0.1
 DEFAULT_IDLE_SHARE = 0.3
 """Idle power as a share of nameplate where nothing is said (shown as an assumption)."""
-OWN_PROVIDER = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,18 +286,23 @@ def _barred(option: Option, problem: Problem, today: date, *, consumer: bool) ->
     wanted = problem.options
     if option.existing_nodes:
         return ""
+    quoted = any(option.option_id == quote.name for quote in wanted.quotes)
+    rented_from = "" if option.provider == OWN_PROVIDER else option.provider
     rules = (
-        (wanted.gpus is not None and option.gpu_id not in wanted.gpus, "GPU type is not in options.gpus"),
+        (
+            wanted.gpus is not None and option.gpu_id not in wanted.gpus and not quoted,
+            "GPU type is not in options.gpus",
+        ),
         (
             wanted.purchase is not None and option.purchase_option not in wanted.purchase,
             f"purchase option {option.purchase_option} is not in options.purchase",
         ),
         (
-            wanted.providers.allow is not None and not matches(wanted.providers.allow, option.provider),
+            bool(rented_from) and not matches(wanted.providers.allow, rented_from),
             f"provider {option.provider} is not in options.providers.allow",
         ),
         (
-            bool(wanted.providers.deny) and matches(wanted.providers.deny, option.provider),
+            bool(rented_from and wanted.providers.deny) and matches(wanted.providers.deny, rented_from),
             f"provider {option.provider} is in options.providers.deny",
         ),
         (

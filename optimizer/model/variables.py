@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.estimator.types import JobEstimate
-from optimizer.model.instance import Alternative, Instance, Server, VolumeDemand, occupied_gpus
+from optimizer.model.entities import Alternative, Instance, Server, VolumeDemand, occupied_gpus
 from optimizer.model.options import Option
 from optimizer.model.rows import Columns
 from optimizer.model.timegrid import Cell

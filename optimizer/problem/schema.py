@@ -207,10 +207,11 @@ class Options(Model):
     """What may be bought or rented."""
 
     gpus: list[str] | None = None
-    """GPU types considered; those of quotes and existing nodes count as listed. All of the catalog by default."""
+    """GPU types of the catalog that are considered, all by default; quotes and existing nodes always count."""
     purchase: list[PurchaseOption] | None = None
     """Ways of paying considered; all by default (owned needs a site or a quote)."""
     providers: AllowDeny = Field(default_factory=AllowDeny)
+    """Providers that may be rented from (name patterns); the buyer's own hardware always counts."""
     regions: list[str] | None = None
     """Region patterns (us-*, eu-west-1)."""
     catalog: bool = True

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from optimizer.model.build import Milp
+from optimizer.model.entities import Server
 from optimizer.model.families.limits import CAPEX_TERMS, OPEX_TERMS
-from optimizer.model.instance import Server
 from optimizer.model.lookup import rate_in
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
 from optimizer.plan import Acquisition, Assignment, CheckedRow, Cost, PricedLine, Rental

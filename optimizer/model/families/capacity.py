@@ -7,7 +7,7 @@ both in the buyer's units.
 from collections import defaultdict
 from collections.abc import Iterator
 
-from optimizer.model.instance import Instance
+from optimizer.model.entities import Instance
 from optimizer.model.lookup import (
     cell_index,
     month_label,

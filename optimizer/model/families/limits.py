@@ -7,7 +7,8 @@ both in the buyer's units.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from optimizer.model.instance import Instance, spot_share
+from optimizer.model.entities import Instance
+from optimizer.model.instance import spot_share
 from optimizer.model.lookup import (
     cell_index,
     month_label,

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from optimizer.estimator.types import ClassEstimate, ServiceEstimate
-from optimizer.model.instance import Instance
+from optimizer.model.entities import Instance
 from optimizer.model.lookup import (
     cell_index,
     rate_in,
     server_cells,
-    server_label,
 )
 from optimizer.model.rows import CostLine, Row, row
 from optimizer.model.variables import SMALL_LOAD, Variables, cell_key
@@ -51,7 +50,7 @@ def replica_time(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> I
     for server, key, terms in server_cells(instance, v):
         loads = [(column, rate * (server.load(name) or 0.0)) for name, column, rate in terms]
         replicas = v.replicas[server.index, key]
-        index = (server.workload, server_label(server), *cell_index(instance, key))
+        index = (server.workload, server.label, *cell_index(instance, key))
         yield row("replica_time", index, [*loads, (replicas, -1.0)], "<=", 0.0, "replicas")
 
 
@@ -60,7 +59,7 @@ def whole_replica(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
     for server, key, terms in server_cells(instance, v):
         for name, column, rate in terms:
             if rate * (server.load(name) or 0.0) < SMALL_LOAD:
-                index = (server.workload, name, server_label(server), *cell_index(instance, key))
+                index = (server.workload, name, server.label, *cell_index(instance, key))
                 columns = [(column, 1.0), (v.replicas[server.index, key], -1.0)]
                 yield row("whole_replica", index, columns, "<=", 0.0, "replicas")
 
@@ -93,7 +92,7 @@ def _resource(
         classes = {c.request_class: c for c in server.estimate.classes}
         per_rate = {name: need(server.estimate, c) / server.option.productive_share for name, c in classes.items()}
         used = [(column, rate * per_rate[name]) for name, column, rate in terms]
-        index = (server.workload, server_label(server), *cell_index(instance, key))
+        index = (server.workload, server.label, *cell_index(instance, key))
         implied = all(per_rate[name] <= (server.load(name) or 0.0) for name, _, _ in terms)
         found = row(family, index, [*used, (v.replicas[server.index, key], -1.0)], "<=", 0.0, "replicas")
         yield replace(found, role="implied") if implied else found

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from optimizer.model.instance import Instance, Server
-from optimizer.model.lookup import cell_index, nodes_in_service, server_cells, server_label
+from optimizer.model.entities import Instance, Server
+from optimizer.model.lookup import cell_index, nodes_in_service, server_cells
 from optimizer.model.rows import Row, row
 from optimizer.model.variables import SMALL_LOAD, CellKey, Variables
 
@@ -21,7 +21,7 @@ def share_needs_replica(instance: Instance, v: Variables) -> Iterator[Row]:
     for server, key, terms in server_cells(instance, v):
         for name, column, rate in terms:
             if SMALL_LOAD <= rate * (server.load(name) or 0.0) < 1:
-                index = (server.workload, name, server_label(server), *cell_index(instance, key))
+                index = (server.workload, name, server.label, *cell_index(instance, key))
                 columns = [(column, 1.0), (v.replicas[server.index, key], -1.0)]
                 yield row("share_needs_replica", index, columns, "<=", 0.0, "replicas")
 

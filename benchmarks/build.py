@@ -1,0 +1,79 @@
+"""Building a model of some 40,000 variables and 110,000 nonzeros, against plain PuLP's own time for the same rows.
+
+    python benchmarks/build.py [RUNS]
+
+"Ours" is everything from the instance to the PuLP problem: variables, ledger, rows, cuts, checks, export to PuLP. "Plain"
+makes the same PuLP variables and rows from ready lists.
+"""
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import pulp
+
+from catalog import load_catalog
+from optimizer.model.build import build
+from optimizer.prepare import prepare
+from optimizer.problem.load import parse_problem
+from optimizer.problem.names import canonical_names
+from optimizer.solve import linear_model
+from optimizer.solver.milp import PULP_4, LinearModel
+
+ROOT = Path(__file__).parent.parent
+
+
+def large_problem() -> str:
+    """The shipped platform over two years in months, without the fixed replica size and with more providers."""
+    text = (ROOT / "problems" / "platform.yaml").read_text(encoding="utf-8")
+    changes = {
+        "horizon: {months: 12, periods: quarterly}": "horizon: {months: 24, periods: monthly}",
+        "    gpus_per_replica: 2\n": "",
+        "[cloud-b, lambda, crusoe]": "[cloud-b, lambda, crusoe, verda, runpod]",
+    }
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
+
+
+def plain_pulp(model: LinearModel) -> None:
+    """The same variables and rows with PuLP alone."""
+    problem = pulp.LpProblem("plain", pulp.LpMinimize)
+    columns = model.columns
+    variables = [
+        problem.add_variable(f"x{i}", 0, columns.upper[i], pulp.LpInteger if columns.integer[i] else pulp.LpContinuous)
+        for i in range(len(columns))
+    ]
+    expression = pulp.LpAffineExpression.from_list if PULP_4 else pulp.LpAffineExpression
+    problem.setObjective(expression([(variables[c], v) for c, v in model.objective.items()]))
+    for number, row in enumerate(model.rows):
+        left = expression([(variables[c], v) for c, v in row.terms])
+        bound = left <= row.rhs if row.sense == "<=" else left >= row.rhs if row.sense == ">=" else left == row.rhs
+        problem.addConstraint(bound, f"r{number}")
+
+
+def main() -> None:
+    """Print sizes, medians and the ratio."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    catalog = load_catalog()
+    problem = canonical_names(parse_problem(large_problem(), "large.yaml").problem, catalog)
+    instance = prepare(problem, catalog).instance()
+    ours, plain = [], []
+    for _ in range(runs):
+        started = time.process_time()
+        model = linear_model(build(instance))
+        model.check()
+        model.to_pulp()
+        ours.append(time.process_time() - started)
+        started = time.process_time()
+        plain_pulp(model)
+        plain.append(time.process_time() - started)
+    nonzeros = sum(len(row.terms) for row in model.rows)
+    print(f"PuLP {pulp.__version__}: {len(model.columns):,} variables, {len(model.rows):,} rows, {nonzeros:,} nonzeros")
+    ratio = statistics.median(o / p for o, p in zip(ours, plain, strict=True))
+    print(f"ours {statistics.median(ours):.2f} s, plain PuLP {statistics.median(plain):.2f} s of CPU, ratio {ratio:.2f} (goal 2)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Every shipped problem: it solves, its cost is the recorded one, and the audit finds nothing.
 
-    python tests/test_problems.py --record      writes tests/problem_costs.json anew (after a change of catalog or estimator)
+python tests/test_problems.py --record      writes tests/problem_costs.json anew (after a change of catalog or estimator)
 """
 
 import json
@@ -35,7 +35,9 @@ def recorded() -> dict[str, dict[str, float | str | None]]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_shipped_problem_has_its_recorded_cost(path: Path, recorded: dict[str, dict[str, float | str | None]]) -> None:
+def test_a_shipped_problem_has_its_recorded_cost(
+    path: Path, recorded: dict[str, dict[str, float | str | None]]
+) -> None:
     """Least cost at gap 0, status, and an audit without findings."""
     plan = answer(path)
     expected = recorded[path.stem]
@@ -47,7 +49,9 @@ def test_a_shipped_problem_has_its_recorded_cost(path: Path, recorded: dict[str,
         assert report.ok, report.findings[:3]
 
 
-def test_there_are_at_least_ten_problems_and_each_is_recorded(recorded: dict[str, dict[str, float | str | None]]) -> None:
+def test_there_are_at_least_ten_problems_and_each_is_recorded(
+    recorded: dict[str, dict[str, float | str | None]],
+) -> None:
     """The records and the files belong together."""
     assert len(FILES) >= 10
     assert set(recorded) == {path.stem for path in FILES}
@@ -75,7 +79,12 @@ def test_article_2_by_the_default_method_takes_35_to_60_cards() -> None:
 
 @pytest.mark.parametrize(
     ("name", "cards"),
-    [("article-3-inference-rule", 2), ("article-4-batch", 3), ("article-7-shop-bot", 12), ("article-7-shop-bot-headroom", 16)],
+    [
+        ("article-3-inference-rule", 2),
+        ("article-4-batch", 3),
+        ("article-7-shop-bot", 12),
+        ("article-7-shop-bot-headroom", 16),
+    ],
 )
 def test_article_counts_of_cards(name: str, cards: int) -> None:
     """§3: 100,000 requests/s at 72,132 each; §4: 2.22 → 3; §7: 11.57 → 12, and 16 with a third of headroom."""

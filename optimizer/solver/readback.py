@@ -55,12 +55,13 @@ def priced_lines(milp: Milp, values: Sequence[float]) -> tuple[PricedLine, ...]:
 def checked_rows(milp: Milp, values: Sequence[float]) -> tuple[CheckedRow, ...]:
     """All rows at the solution, with their slack; of a very large model only binding rows and limits."""
     found = []
-    for row in milp.rows:
+    rows = milp.reported_rows()
+    for row in rows:
         lhs = row.lhs(values)
         slack = {"<=": row.rhs - lhs, ">=": lhs - row.rhs, "=": -abs(lhs - row.rhs)}[row.sense]
         size = max(abs(row.rhs), max((abs(c * values[j]) for j, c in row.terms), default=0.0), 1e-12)
         binding = row.sense != "=" and abs(slack) <= BINDING * size
-        if binding or len(milp.rows) <= BUDGET_SLACK_ROWS or row.family.startswith(("budget", "supply", "provider")):
+        if binding or len(rows) <= BUDGET_SLACK_ROWS or row.family.startswith(("budget", "supply", "provider")):
             found.append(CheckedRow(row.family, list(row.index), lhs, row.sense, row.rhs, slack, row.unit, binding))
     return tuple(found)
 

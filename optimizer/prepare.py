@@ -13,7 +13,7 @@ from optimizer.model.dominance import drop_outclassed
 from optimizer.model.entities import Instance
 from optimizer.model.instance import build_instance
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Supply, list_supply
-from optimizer.problem.schema import OwnGpu, Problem
+from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote
 from optimizer.trace import Assumption
 from optimizer.units import BYTES_PER_GB
 
@@ -147,8 +147,9 @@ def _default_assumptions(problem: Problem, supply: Supply) -> Iterable[Assumptio
     if problem.site:
         yield _said(problem.site.model_fields_set, "electricity", "electricity", problem.site.electricity, "per kWh")
         yield _said(problem.site.model_fields_set, "pue", "PUE", problem.site.pue, "")
-    for quote in [*problem.options.quotes, *problem.options.existing]:
-        owned = quote.purchase == "owned" if hasattr(quote, "purchase") else quote.term is None
+    offers: list[Quote | ExistingNodes] = [*problem.options.quotes, *problem.options.existing]
+    for quote in offers:
+        owned = quote.purchase == "owned" if isinstance(quote, Quote) else quote.term is None
         if owned and quote.useful_life is None:
             months = DEFAULT_USEFUL_LIFE_MONTHS
             yield Assumption(f"useful life of {quote.name or quote.gpu}", months, "months", "default", "default")

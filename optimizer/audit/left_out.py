@@ -67,7 +67,7 @@ class _Bars:
         return (
             (wanted.gpus is not None and offer.gpu_id not in wanted.gpus and offer.option_id not in self.licensed)
             or (wanted.purchase is not None and offer.purchase_option not in wanted.purchase)
-            or (rented and bool(allow) and not _matches(allow, offer.provider))
+            or bool(rented and allow and not _matches(allow, offer.provider))
             or (rented and _matches(deny, offer.provider))
             or bool(wanted.regions and offer.region and not _matches(wanted.regions, offer.region))
             or self._licence_bars(offer)

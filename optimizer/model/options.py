@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
+from typing import TypedDict
 
 from catalog.schema import CloudOffer, Gpu, ServerOffer
 from optimizer.problem.schema import OWN_PROVIDER, ExistingNodes, Offer, Options, Problem, Quote, Site
@@ -107,7 +108,17 @@ def _site_value(own: float | None, site: Site | None, name: str, default: float)
     return float(getattr(site, name)) if site else default
 
 
-def _running(offer: Offer, site: Site | None, *, owned: bool) -> dict[str, float]:
+class _Running(TypedDict, total=False):
+    nameplate_kw: float
+    idle_kw: float
+    load_kw: float
+    pue: float
+    electricity_per_kwh: float
+    hosting_per_kw_month: float
+    maintenance_fraction_per_year: float
+
+
+def _running(offer: Offer, site: Site | None, *, owned: bool) -> _Running:
     """Power and its price: only owned nodes draw the buyer's electricity."""
     nameplate = offer.power or 0.0
     if not owned:
@@ -128,7 +139,7 @@ def from_quote(quote: Quote, site: Site | None) -> Option:
     """A buyer's quote; a price per GPU is turned into one per node."""
     owned = quote.purchase == "owned"
     price = (quote.price or 0.0) * (quote.gpus_per_node if quote.per == "gpu" else 1)
-    life = quote.useful_life or DEFAULT_USEFUL_LIFE_MONTHS
+    life = DEFAULT_USEFUL_LIFE_MONTHS if quote.useful_life is None else quote.useful_life
     return Option(
         option_id=quote.name,
         gpu_id=quote.gpu,
@@ -162,7 +173,7 @@ def from_quote(quote: Quote, site: Site | None) -> Option:
 def from_existing(nodes: ExistingNodes, index: int, site: Site | None) -> Option:
     """Hardware already held: it needs no order; what was paid is sunk, its residual value counts."""
     owned = nodes.term is None
-    life = nodes.useful_life or DEFAULT_USEFUL_LIFE_MONTHS
+    life = DEFAULT_USEFUL_LIFE_MONTHS if nodes.useful_life is None else nodes.useful_life
     return Option(
         option_id=nodes.name or f"existing-{index + 1}-{nodes.gpu}",
         gpu_id=nodes.gpu,

@@ -180,7 +180,7 @@ def cut_blocks(
     for month in inside[1:]:
         if month - merged[-1] > SAME_MONTH:
             merged.append(month)
-    blocks = []
+    blocks: list[Block] = []
     for start, end in pairwise(merged):
         period = max(p.index for p in periods if p.start_month <= start + SAME_MONTH)
         value = running_factor(rate_per_year, start, end, horizon_months)

@@ -158,6 +158,9 @@ def solve_model(
     started = time.monotonic()
     problem, variables = model.to_pulp()
     highs, order = _load(problem, variables, settings, len(model.rows))
+    highs.changeObjectiveOffset(
+        model.constant / model.objective_scale
+    )  # so that the gap asked is one of the whole cost
     watch = _Watch(model, highs, order, started, settings.time_limit_s, on_progress, on_incumbent)
     with _interruptible(watch):
         highs.HandleUserInterrupt = False
@@ -279,7 +282,7 @@ class _Watch:
             self.failure, self.stop = error, True
 
     def _money(self, value: float) -> float:
-        return value * self.model.objective_scale + self.model.constant
+        return float(value * self.model.objective_scale)
 
     def _progress(self, data: Any) -> Progress:
         best, bound = data.mip_primal_bound, data.mip_dual_bound
@@ -344,7 +347,7 @@ def _read(
     values = _whole(model, [highs.getSolution().col_value[j] for j in order])
     is_mip = any(model.columns.integer) and not model.relaxed
     objective = sum(c * values[j] for j, c in model.objective.items()) + model.constant
-    bound = info.mip_dual_bound * model.objective_scale + model.constant if is_mip else objective
+    bound = info.mip_dual_bound * model.objective_scale if is_mip else objective
     bound = min(bound, objective)
     gap = relative_gap(objective, bound)
     name = "optimal" if status == kinds.kOptimal else "feasible"

@@ -67,7 +67,7 @@ def test_imports_never_point_up(path: Path) -> None:
     ],
 )
 def test_a_library_is_touched_in_one_room_only(library: str, rooms: set[str]) -> None:
-    """PuLP and HiGHS stay behind the adapter, typer in the command line; the catalog imports nothing of the optimizer."""
+    """PuLP and HiGHS stay behind the adapter, typer in the command line; the catalog knows no optimizer."""
     users = {module_name(path) for path in CODE if any(i.split(".")[0] == library for i in imports(path))}
     assert users
     assert all(any(user == room or user.startswith(f"{room}.") for room in rooms) for user in users), users

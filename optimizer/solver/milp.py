@@ -104,11 +104,11 @@ class LinearModel:
                 raise SolverError(msg)
 
     def to_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
-        """The PuLP problem and its variables in column order; named by family and number."""
+        """The PuLP problem and its variables in column order; named by number and family."""
         problem = pulp.LpProblem(self.name, pulp.LpMinimize)
         columns = self.columns
         variables = [
-            _variable(problem, f"{key[0]}_{i}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
+            _variable(problem, f"x{i}_{key[0]}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
             for i, key in enumerate(columns.keys)
         ]
         # Every column stands in the objective, at 0 where it costs nothing: PuLP drops variables that are nowhere.
@@ -116,7 +116,7 @@ class LinearModel:
         problem.setObjective(_expression(costs))
         for number, row in enumerate(self.rows):
             terms = [(variables[c], v / row.scale) for c, v in row.terms]
-            _add_row(problem, terms, row.sense, row.rhs / row.scale, f"{row.family}_{number}")
+            _add_row(problem, terms, row.sense, row.rhs / row.scale, f"r{number}_{row.family}")
         return problem, variables
 
 

@@ -98,6 +98,20 @@ class LlmArchitecture:
     ref: SourceRef
     sliding_window_layers: int = 0
     """Layers whose attention sees only the last `sliding_window_tokens`; the others see the whole context."""
+    dense_layers: int = 0
+    """Layers with a plain feed-forward block of `ffn_size` in a model with experts (DeepSeek: the first ones)."""
+    learned_positions: int = 0
+    """Rows of a learned position table (GPT-2, OPT); 0 with rotary or ALiBi positions."""
+    kv_lora_rank: int = 0
+    """Width of the compressed key-value cache (multi-head latent attention, arXiv 2405.04434); 0 without it.
+
+    With it `head_dim` is the width of queries and keys, of which `rope_head_dim` is rotary and shared by the heads.
+    """
+    q_lora_rank: int = 0
+    """Width of the compressed queries; 0 where they are not compressed."""
+    rope_head_dim: int = 0
+    value_head_dim: int = 0
+    """Width of a value head, where it is not `head_dim`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,22 @@ def expert_weight_bytes(model: LlmArchitecture, weights: str) -> float:
 
 
 def kv_replication(model: LlmArchitecture, tensor_parallel: int) -> float:
-    """Copies of the KV cache: 1 while tensor parallelism divides the KV heads, tp ÷ heads beyond (heads repeated)."""
+    """Copies of the KV cache: 1 while tensor parallelism divides the KV heads, tp ÷ heads beyond (heads repeated).
+
+    A latent cache (MLA) has no heads to divide: every GPU of a replica holds it whole.
+    """
+    if model.kv_lora_rank:
+        return float(tensor_parallel)
     return max(1.0, tensor_parallel / model.kv_heads)
 
 
 def kv_bytes_per_token(model: LlmArchitecture, kv: str, tensor_parallel: int = 1) -> float:
-    """KV bytes of a token over the whole replica: 2 · layers · kv_heads · head_dim · bytes (GQA, arXiv 2305.13245)."""
-    one_copy = 2 * model.layers * model.kv_heads * model.head_dim * _KV_BYTES[kv]
+    """KV bytes of a token over the whole replica: 2 · layers · kv_heads · head_dim · bytes (GQA, arXiv 2305.13245).
+
+    Multi-head latent attention keeps layers · (kv_lora_rank + rope_head_dim) · bytes (arXiv 2405.04434 §2.1.4).
+    """
+    width = model.kv_lora_rank + model.rope_head_dim if model.kv_lora_rank else 2 * model.kv_heads * model.head_dim
+    one_copy = model.layers * width * _KV_BYTES[kv]
     return one_copy * kv_replication(model, tensor_parallel)
 
 

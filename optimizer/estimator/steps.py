@@ -28,19 +28,7 @@ def memory_steps(replica: Replica, memory: ServingMemory) -> tuple[Step, ...]:
     weights, usable = memory.weight_bytes / BYTES_PER_GB, memory.usable_bytes / BYTES_PER_GB
     return (
         Step("W", weights, "GB", "parameters · bits ÷ 8", (("parameters", model.parameters),), str(model.ref)),
-        Step(
-            "k",
-            replica.kv_bytes_per_token,
-            "bytes/token",
-            "2 · layers · kv_heads · head_dim · bytes · copies",
-            (
-                ("layers", model.layers),
-                ("kv_heads", model.kv_heads),
-                ("head_dim", model.head_dim),
-                ("tensor_parallel", replica.tensor_parallel),
-            ),
-            str(model.ref),
-        ),
+        _kv_step(replica),
         Step(
             "free",
             memory.free_bytes / BYTES_PER_GB,
@@ -50,6 +38,18 @@ def memory_steps(replica: Replica, memory: ServingMemory) -> tuple[Step, ...]:
             _DOCS,
         ),
     )
+
+
+def _kv_step(replica: Replica) -> Step:
+    model = replica.model
+    if model.kv_lora_rank:
+        formula = "layers · (kv_lora_rank + rope_head_dim) · bytes · copies"
+        width = (("kv_lora_rank", model.kv_lora_rank), ("rope_head_dim", model.rope_head_dim))
+    else:
+        formula = "2 · layers · kv_heads · head_dim · bytes · copies"
+        width = (("kv_heads", model.kv_heads), ("head_dim", model.head_dim))
+    inputs = (("layers", model.layers), *width, ("tensor_parallel", replica.tensor_parallel))
+    return Step("k", replica.kv_bytes_per_token, "bytes/token", formula, inputs, str(model.ref))
 
 
 def ceiling_steps(replica: Replica) -> tuple[Step, ...]:

@@ -44,6 +44,29 @@ class Architecture(Model):
     experts: Count = 1
     """Routed experts per layer; 1 is a dense model."""
     experts_per_token: Count = 1
+    expert_ffn: Count | None = None
+    """Feed-forward width of one expert; `ffn` by default."""
+    shared_experts: CountOrZero = 0
+    """Experts of that width that every token visits, beside the routed ones."""
+    dense_layers: CountOrZero = 0
+    """Layers without experts, in a model that has them; their block is `ffn` wide."""
+    kv_lora_rank: CountOrZero = 0
+    """Width of the compressed key-value cache (multi-head latent attention, as in DeepSeek V2); 0 without it.
+
+    `head_dim` is then the width of queries and keys, its rotary part included.
+    """
+    q_lora_rank: CountOrZero = 0
+    """Width of the compressed queries (latent attention)."""
+    rope_head_dim: CountOrZero = 0
+    """Rotary part of queries and keys, shared by the heads (latent attention)."""
+    value_head_dim: CountOrZero = 0
+    """Width of a value head, where it is not `head_dim` (latent attention)."""
+    sliding_window: Count | None = None
+    """Tokens that a layer with a sliding window sees."""
+    sliding_window_layers: CountOrZero = 0
+    """Layers with a sliding window; all of them where `sliding_window` is given and this is not."""
+    learned_positions: CountOrZero = 0
+    """Rows of a learned position table (GPT-2, OPT)."""
     sequence: Count | None = None
     """Training sequence length, where the job does not give one."""
     parameters: Positive | None = None

@@ -225,7 +225,7 @@ def _work_place(
     gpu_hours = demand.amount / (estimate.units_per_gpu_hour * option.productive_share)
     place = WorkPlace(demand, index, option, estimate, cell, gpu_hours / cell.hours)
     on_free = (option.option_id, cell.block) in v.stock or (option.option_id, cell_key(cell)) in v.rent
-    may_hire = not option.held and (option.max_nodes is None or place.least_nodes_at_once <= option.max_nodes)
+    may_hire = not option.held
     if not on_free and not may_hire:
         return None
     add = v.columns.add

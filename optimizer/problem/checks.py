@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.estimator.workloads import (
+    Architecture,
     Batch,
     FineTune,
     InlineModel,
@@ -305,6 +306,16 @@ def architectures_hold_together(case: Case) -> Complaints:
         if shape.experts_per_token > shape.experts:
             message = f"experts_per_token {shape.experts_per_token} of {shape.experts} experts"
             yield Complaint((*path, "experts_per_token"), message, "write experts: the number of routed experts")
+        for key, most, what in _parts_of(shape):
+            if getattr(shape, key) > most:
+                yield Complaint((*path, key), f"{key} {getattr(shape, key)} of {most} {what}", "lower it")
+
+
+def _parts_of(shape: Architecture) -> tuple[tuple[str, int, str], ...]:
+    """What cannot be more than the whole: key, most, and of what."""
+    width = shape.head_dim or shape.hidden // shape.heads
+    layers = [(key, shape.layers, "layers") for key in ("dense_layers", "sliding_window_layers")]
+    return (*layers, ("rope_head_dim", width, "(head_dim)"))
 
 
 _RATES_OF_KIND = {

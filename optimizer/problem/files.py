@@ -2,20 +2,15 @@
 
 import csv
 import hashlib
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Any
 
 from optimizer.errors import Finding, ProblemFileError
+from optimizer.problem.model_configs import inline_model
 from optimizer.problem.positions import Findings, Path
 from optimizer.problem.texts import decode, read_file
-
-LLAMA_LIKE = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2")
-"""`model_type`s whose shape is that of Llama: gated feed-forward blocks, RMS norms, rotary positions."""
-_TIED_BY_DEFAULT = ("gemma", "gemma2")
-_QKV_BIAS = ("qwen2",)
 
 
 def read_in_files(data: dict[str, Any], folder: FilePath, findings: Findings) -> tuple[tuple[str, str], ...]:
@@ -93,51 +88,3 @@ def _number(cell: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and number >= 0 else None
-
-
-def inline_model(text: str, name: str) -> dict[str, Any]:
-    """A Hugging Face `config.json` of a Llama-like model as `{name, architecture}` (transformers' configuration keys).
-
-    Raises
-    ------
-    ValueError
-        If the text is not JSON, or the model is of another family.
-    """
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        msg = f"not JSON: {error}"
-        raise ValueError(msg) from None
-    family = config.get("model_type") if isinstance(config, dict) else None
-    if family not in LLAMA_LIKE:
-        known = ", ".join(LLAMA_LIKE)
-        msg = f"model_type {family!r} is not one of {known}; write model: {{architecture: {{…}}}}"
-        raise ValueError(msg)
-    missing = [key for key in _REQUIRED if key not in config]
-    if missing:
-        msg = f"lacks {', '.join(missing)}; write model: {{architecture: {{…}}}}"
-        raise ValueError(msg)
-    title = config.get("_name_or_path") or FilePath(name).parent.name or FilePath(name).stem
-    return {"name": str(title), "architecture": _architecture(config, family)}
-
-
-_REQUIRED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
-
-
-def _architecture(config: dict[str, Any], family: str) -> dict[str, Any]:
-    experts = config.get("num_local_experts") or config.get("num_experts") or 1
-    expert_ffn = config.get("moe_intermediate_size") if experts != 1 else None
-    shape = {
-        "layers": config["num_hidden_layers"],
-        "hidden": config["hidden_size"],
-        "heads": config["num_attention_heads"],
-        "kv_heads": config.get("num_key_value_heads"),
-        "head_dim": config.get("head_dim"),
-        "ffn": expert_ffn or config.get("intermediate_size"),
-        "vocabulary": config["vocab_size"],
-        "tied_embeddings": config.get("tie_word_embeddings", family in _TIED_BY_DEFAULT),
-        "qkv_bias": config.get("attention_bias", family in _QKV_BIAS),
-        "experts": experts,
-        "experts_per_token": config.get("num_experts_per_tok") if experts != 1 else None,
-    }
-    return {key: value for key, value in shape.items() if value is not None}

@@ -13,7 +13,7 @@ from catalog.load import GPU_LAYOUT, MODEL_LAYOUT, OFFER_LAYOUT, SERVER_LAYOUT
 CATALOG = load_catalog()
 DATA = Path(__file__).parents[2] / "catalog"
 GPU_CONFIDENCE = {"cross-checked", "single source", "part recalled", "derived", "sources disagree"}
-MODEL_CONFIDENCE = {"cross-checked", "part recalled", "recalled", "sources disagree"}
+MODEL_CONFIDENCE = {"cross-checked", "single source", "part recalled", "recalled", "sources disagree"}
 
 # Sparse figures that public tables print as 16-bit peaks, by GPU (TFLOP/s).
 SPARSE_16_BIT = {

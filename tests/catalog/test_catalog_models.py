@@ -8,18 +8,31 @@ CATALOG = load_catalog()
 
 
 def parameters_of_shape(model: LlmArchitecture, *, tied: bool | None = None) -> int:
-    """L(2had + 2hkd + 3hf + 2h + bias) + h + Vh, the embedding twice unless tied; two matrices if not gated."""
-    hidden, width = model.hidden_size, model.head_dim
-    attention = 2 * hidden * model.attention_heads * width + 2 * hidden * model.kv_heads * width
-    bias = (model.attention_heads + 2 * model.kv_heads) * width if model.qkv_bias else 0
-    matrices = 3 if model.gated_ffn else 2
-    if model.experts > 1:
-        feed_forward = model.experts * (matrices * hidden * model.expert_ffn_size + hidden)
-    else:
-        feed_forward = matrices * hidden * model.ffn_size
+    """L(attention + feed-forward + 2h) + h + Vh (twice unless tied) + Ph; written apart from the estimator's count."""
+    hidden, blocks = model.hidden_size, 3 if model.gated_ffn else 2
+    dense = blocks * hidden * model.ffn_size
+    expert = blocks * hidden * (model.expert_ffn_size or model.ffn_size)
+    sparse = (model.experts + model.shared_experts) * expert + hidden * model.experts
+    sparse_layers = model.layers - model.dense_layers if model.experts > 1 else 0
+    feed_forward = sparse_layers * sparse + (model.layers - sparse_layers) * dense
     is_tied = model.tied_embeddings if tied is None else tied
-    embedding = model.vocabulary_size * hidden * (1 if is_tied else 2)
-    return model.layers * (attention + feed_forward + 2 * hidden + bias) + hidden + embedding
+    tables = model.vocabulary_size * (1 if is_tied else 2) + model.learned_positions
+    return model.layers * (attention(model) + 2 * hidden) + feed_forward + hidden + tables * hidden
+
+
+def attention(model: LlmArchitecture) -> int:
+    """Matrices of one layer: of queries, keys, values and output, or of latent attention (arXiv 2405.04434)."""
+    hidden, heads, width = model.hidden_size, model.attention_heads, model.head_dim
+    if not model.kv_lora_rank:
+        bias = (heads + 2 * model.kv_heads) * width if model.qkv_bias else 0
+        return 2 * hidden * heads * width + 2 * hidden * model.kv_heads * width + bias
+    without_position = width - model.rope_head_dim
+    down = hidden * (model.kv_lora_rank + model.rope_head_dim) + model.kv_lora_rank
+    up = model.kv_lora_rank * heads * (without_position + model.value_head_dim)
+    queries = hidden * heads * width
+    if model.q_lora_rank:
+        queries = hidden * model.q_lora_rank + model.q_lora_rank + model.q_lora_rank * heads * width
+    return queries + down + up + heads * model.value_head_dim * hidden
 
 
 @pytest.mark.parametrize("model", CATALOG.models(), ids=lambda model: model.model_id)
@@ -47,7 +60,17 @@ def test_tied_embeddings_count_once() -> None:
 
 @pytest.mark.parametrize(
     ("name", "active"),
-    [("mixtral-8x7b", 12.88e9), ("mixtral-8x22b", 39.15e9), ("qwen3-30b-a3b", 3.35e9), ("gpt-oss-120b", 5.13e9)],
+    [
+        ("mixtral-8x7b", 12.88e9),
+        ("mixtral-8x22b", 39.15e9),
+        ("qwen3-30b-a3b", 3.35e9),
+        ("gpt-oss-120b", 5.13e9),
+        ("deepseek-v3", 37.55e9),
+        ("deepseek-v2", 21.4e9),
+        ("qwen3-coder-480b-a35b", 35.47e9),
+        ("llama-4-maverick", 17.2e9),
+        ("dbrx", 36.5e9),
+    ],
 )
 def test_active_parameters_are_those_of_the_chosen_experts(name: str, active: float) -> None:
     """Published active counts of mixture-of-experts models."""
@@ -80,3 +103,29 @@ def test_windows_name_the_layers_they_cover() -> None:
     assert CATALOG.model("mistral-7b").sliding_window_tokens is None
     for model in CATALOG.models():
         assert bool(model.sliding_window_tokens) is bool(model.sliding_window_layers), model.model_id
+
+
+def test_there_are_models_of_every_kind() -> None:
+    """At least 50, among them mixtures of experts, latent attention, sliding windows and tied embeddings."""
+    models = CATALOG.models()
+    assert len(models) >= 50
+    assert sum(model.experts > 1 for model in models) >= 10
+    assert sum(model.kv_lora_rank > 0 for model in models) >= 4
+    assert sum(model.sliding_window_layers > 0 for model in models) >= 8
+    assert sum(model.tied_embeddings for model in models) >= 20
+
+
+def test_deepseek_v3_is_its_published_size_to_the_digit() -> None:
+    """671 026 404 352 of matrices and norms; the published 671 026 419 200 add the router's correction biases."""
+    model = CATALOG.model("deepseek-ai/DeepSeek-V3")
+    assert parameters_of_shape(model) == 671_026_404_352
+    assert model.parameters - parameters_of_shape(model) == 58 * 256
+
+
+def test_latent_attention_is_told_by_its_rank_alone() -> None:
+    """Rotary part and value width come with it, and the heads are not grouped."""
+    for model in CATALOG.models():
+        latent = (model.kv_lora_rank, model.rope_head_dim, model.value_head_dim)
+        assert all(latent) or not any(latent), model.model_id
+        assert not model.kv_lora_rank or model.kv_heads == model.attention_heads
+        assert not model.dense_layers or model.experts > 1

@@ -25,7 +25,7 @@ from tests.model.builders import (
     works,
 )
 
-EXAMPLES = 40
+EXAMPLES = 30
 prices = st.integers(2, 60).map(lambda n: n / 20)
 rates = st.integers(1, 24).map(lambda n: n / 4)
 stocks = st.one_of(st.none(), st.integers(0, 4))

@@ -183,6 +183,14 @@ def test_least_size_binds_at_once_under_limits(limit: Data, most: Data) -> None:
     assert close(least_cost(data), 10.0 * 20)
 
 
+def test_two_offers_of_one_pool_under_one_limit() -> None:
+    """A job that may use two offers of a provider, each in nodes of its least size, under the provider's limit."""
+    offers = [on_demand(f"offer-{i}", "A", 2, 1.0 + i, provider="north", max_nodes=4 - i) for i in (0, 1)]
+    limits = {"gpus": {"A": 8}, "providers": {"north": {"max_nodes": 4}}}
+    data = problem([job(amount=80.0, min_gpus=4)], offers, [works(**ONE_GPU)], limits=limits)
+    assert close(least_cost(data), 40.0)
+
+
 def test_least_size_binds_beside_a_service_on_the_same_stock() -> None:
     """Of two nodes in stock a service keeps one: a job that needs two at once goes elsewhere."""
     offers = [on_demand("a", "A", 8, 8.0, max_nodes=2), on_demand("b", "B", 8, 100.0)]

@@ -29,7 +29,7 @@ from tests.model.builders import (
 )
 from tests.model.strategies import problems, quotes
 
-EXAMPLES = 60
+EXAMPLES = 45
 examples = settings(max_examples=EXAMPLES)
 MONEY = ("price", "upfront", "installation", "electricity", "hosting", "fee", "paid")
 

@@ -156,7 +156,7 @@ def test_mistakes_in_a_profile_point_at_the_file_and_its_line(tmp_path, profile,
     ("content", "message"),
     [
         ("{", "config.json: not JSON"),
-        ('{"model_type": "opt"}', "model_type 'opt' is not one of llama"),
+        ('{"model_type": "mamba"}', "model_type 'mamba' is not one of llama"),
         ('{"model_type": "llama"}', "lacks num_hidden_layers"),
         ("[]", "model_type None"),
     ],

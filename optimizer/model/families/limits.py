@@ -74,7 +74,7 @@ def _rented_limit(
         for place in hired[key]:
             if place.hired_on is not None:
                 at_once = weights[place.option.option_id] * place.least_nodes_at_once
-                who = (place.demand.name, str(place.alternative))
+                who = (place.demand.name, str(place.alternative), place.option.option_id)
                 yield row(family, (*index, *who), [*held, (place.hired_on, at_once)], "<=", limit, unit)
 
 

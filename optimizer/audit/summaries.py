@@ -109,14 +109,15 @@ def _of_jobs(works: list[Working]) -> dict[Who, list[AssignmentRecord]]:
 
 def _job_record(who: Who, works: list[Working]) -> AssignmentRecord:
     first = works[0]
-    peak = max(w.gpus for w in works)
+    group = first.member.estimate.deployment.gpus_per_replica
+    peak = max(max(math.ceil(w.gpus / group - TOLERANCE) * group, w.way.least_gpus) for w in works)
     return AssignmentRecord.model_construct(
         workload=who[0],
         request_class=None,
         gpu=first.option.gpu_id,
         option=who[2],
         deployment=who[3],
-        replicas_peak=peak / first.member.estimate.deployment.gpus_per_replica,
+        replicas_peak=peak / group,
         gpus_peak=peak,
         share=math.fsum(w.record.amount / w.run.amount for w in works),
         bottleneck="measured rate" if first.member.estimate.measured else "compute",

@@ -15,6 +15,8 @@ from optimizer.audit.services import Place, Station
 ALL_ROWS_LISTED = 20_000
 """Plans of larger models list only binding rows and limits."""
 ROUNDING = 1e-9
+DUST_SIZE = 1e-3
+"""Rows of nothing may hold the solver's dust: they are compared as if of this size."""
 _INNER_ROWS = {
     "pool_capacity": ("on", "groups", "beside", "any"),
     "scaling_limit": ("least", "working"),
@@ -58,7 +60,7 @@ def _check_consistent(where: str, record: ConstraintRecord, checker: Checker) ->
 
 def _check_derived(where: str, record: ConstraintRecord, row: DerivedRow, checker: Checker) -> None:
     checker.same("constraints", where, (record.sense, record.unit), (row.sense, row.unit))
-    checker.equal("constraints", f"{where}.lhs", record.lhs, row.lhs, row.unit, row.size)
+    checker.equal("constraints", f"{where}.lhs", record.lhs, row.lhs, row.unit, max(row.size, abs(row.rhs), DUST_SIZE))
     checker.equal("constraints", f"{where}.rhs", record.rhs, row.rhs, row.unit)
     size = max(row.size, abs(row.rhs), 1e-12)
     nearness = abs(record.slack) / size

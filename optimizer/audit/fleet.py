@@ -92,30 +92,30 @@ def nodes_at(case: Case, option: OptionRecord, key: Key) -> float:
 
 def check_limits(case: Case, works: list[Working], checker: Checker) -> None:
     """Check stock, providers, GPU types and site power."""
-    least = _least_hired(works)
+    hired = _hired_at_once(works)
     for option in case.options.values():
         if option.max_nodes is not None and not option.existing_nodes:
             if option.held:
                 _check_stock_on_order(case, option, option.max_nodes, checker)
             else:
-                _check_cells(case, "stock", option.option_id, {option.option_id: 1}, option.max_nodes, least, checker)
+                _check_cells(case, "stock", option.option_id, {option.option_id: 1}, option.max_nodes, hired, checker)
     for gpu, limit in case.problem.limits.gpus.items():
         weights = {o.option_id: o.gpus_per_node for o in case.options.values() if o.gpu_id == gpu}
-        _check_cells(case, "GPU limit", gpu, weights, limit, least, checker)
+        _check_cells(case, "GPU limit", gpu, weights, limit, hired, checker)
     for provider, most in case.problem.limits.providers.items():
         weights = {o.option_id: 1 for o in case.options.values() if o.provider == provider}
-        _check_cells(case, "provider limit", provider, weights, most.max_nodes, least, checker)
+        _check_cells(case, "provider limit", provider, weights, most.max_nodes, hired, checker)
     _check_power(case, checker)
 
 
-def _least_hired(works: list[Working]) -> dict[tuple[str, Key], int]:
-    """Nodes that some job on hired nodes needs at once by its least size, by (option, cell)."""
-    least: dict[tuple[str, Key], int] = defaultdict(int)
+def _hired_at_once(works: list[Working]) -> dict[tuple[str, Key], int]:
+    """Most nodes that any one job hires at once, by (option, cell): jobs may take turns, a job's nodes are whole."""
+    most: dict[tuple[str, Key], int] = defaultdict(int)
     for work in works:
-        if work.record.hired_nodes_at_once:
+        if work.hires:
             place = (work.record.option, work.key)
-            least[place] = max(least[place], work.way.least_nodes(work.member))
-    return least
+            most[place] = max(most[place], work.nodes_at_once)
+    return most
 
 
 def _check_stock_on_order(case: Case, option: OptionRecord, limit: int, checker: Checker) -> None:
@@ -130,15 +130,15 @@ def _check_cells(
     label: str,
     weights: dict[str, int],
     limit: int,
-    least: dict[tuple[str, Key], int],
+    hired: dict[tuple[str, Key], int],
     checker: Checker,
 ) -> None:
-    """Σ weight × nodes ≤ limit in every cell: hired nodes at their mean, and each job's least size beside the rest."""
+    """Σ weight × nodes ≤ limit in every cell: hired nodes at their mean, and each job's at once beside the rest."""
     for key, cell in case.cells.items():
         options = [(case.options[name], weight) for name, weight in weights.items()]
         held = math.fsum(case.nodes_for_services(option, key) * weight for option, weight in options)
         mean = math.fsum(nodes_at(case, option, key) * weight for option, weight in options)
-        at_once = max((least.get((o.option_id, key), 0) * weight for o, weight in options), default=0)
+        at_once = max((hired.get((o.option_id, key), 0) * weight for o, weight in options), default=0)
         where = f"{label} in block {key[0]}, slice {cell.slice_name}"
         checker.at_most(check, where, max(mean, held + at_once), float(limit), "nodes or GPUs", 1.0)
 

@@ -118,7 +118,8 @@ def _check_run(case: Case, run: Run, entries: list[Working], checker: Checker) -
     checker.holds("one way", run.name, len(ways) <= 1, "is done in several ways that its spread does not let mix")
     interruptible = math.fsum(w.record.amount for w in entries if w.option.interruptible)
     share = spot_share(case, run.job.name) if run.job.interruptible else 0.0
-    checker.at_most("spot share", run.name, interruptible, share * run.amount, run.unit, run.amount)
+    if share < 1:
+        checker.at_most("spot share", run.name, interruptible, share * run.amount, run.unit, run.amount)
     by_cell: dict[Key, float] = defaultdict(float)
     for w in entries:
         by_cell[w.key] += w.gpus

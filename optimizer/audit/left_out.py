@@ -114,8 +114,8 @@ class _Rivals:
         free = (
             not (option.held or offer.held)
             and option.max_nodes is None
-            and option.provider not in limits.providers
-            and option.gpu_id not in limits.gpus
+            and (option.provider == offer.provider or option.provider not in limits.providers)
+            and (_same_node(option, offer) or option.gpu_id not in limits.gpus)
             and (offer.interruptible or not option.interruptible)
             and option.price_per_node_hour <= offer.price_per_node_hour * (1 + TOLERANCE)
         )
@@ -137,6 +137,10 @@ class _Rivals:
         others = [self.jobs[i] for i in usable_estimates(name, offer, self.jobs)]
         same_nodes = option.gpus_per_node == offer.gpus_per_node or not others
         return same_nodes and all(any(_works_as_well(a, option, b, offer) for a in works) for b in others)
+
+
+def _same_node(option: OptionRecord, offer: OptionRecord) -> bool:
+    return option.gpu_id == offer.gpu_id and option.gpus_per_node == offer.gpus_per_node
 
 
 def _serves_as_well(a: ServiceEstimate, option: OptionRecord, b: ServiceEstimate, offer: OptionRecord) -> bool:

@@ -88,7 +88,7 @@ def _day(day: date | None) -> str:
 
 def _worth(offer: Offer) -> Fields:
     """Useful life and residual value by age."""
-    life = offer.useful_life or USEFUL_LIFE_MONTHS
+    life = USEFUL_LIFE_MONTHS if offer.useful_life is None else offer.useful_life
     if isinstance(offer.residual, list):
         points = [[point.age, point.fraction] for point in offer.residual]
     else:

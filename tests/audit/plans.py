@@ -154,7 +154,7 @@ options:
 CATALOG = load_catalog()
 
 
-def solved(text, gap=1e-3):
+def solved(text, gap=0.0):
     """The plan document of a problem, as it stands in a file."""
     problem = parse_problem(text, catalog=CATALOG).problem
     plan = solve(problem, CATALOG, SolverSettings(gap=gap, time_limit_s=60))

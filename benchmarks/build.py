@@ -3,8 +3,8 @@
     python benchmarks/build.py [RUNS]
 
 "Ours" is everything from the instance to the model in HiGHS: variables, ledger, rows, cuts, checks, PuLP, export.
-"Plain" makes the same PuLP variables and rows from ready lists, with `lpSum` and operators as the manual shows, and exports
-them; "fastest" does so by PuLP's quickest constructor.
+"Plain" makes the same PuLP variables and rows from ready lists, with `lpSum` and operators as the manual shows, and
+exports them; "fastest" does so by PuLP's quickest constructor.
 """
 
 import statistics

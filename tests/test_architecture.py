@@ -103,7 +103,8 @@ def test_functions_are_small() -> None:
 
 
 COUNTS_AND_WORDS = {
-    "gpus_per_node", "max_gpus_per_node", "layers", "attention_heads", "kv_heads", "head_dim", "hidden_size", "ffn_size",
+    "gpus_per_node", "max_gpus_per_node", "layers", "attention_heads", "kv_heads", "head_dim", "hidden_size",
+    "ffn_size",
     "vocabulary_size", "experts", "experts_per_token", "expert_ffn_size", "shared_experts", "parameters",
     "active_parameters", "release_year", "vcpus", "sliding_window_layers", "sliding_window_tokens",
 }  # fmt: skip

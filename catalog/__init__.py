@@ -1,8 +1,8 @@
 """GPUs, models, cloud offers and servers as CSV data, and their typed reader."""
 
-from catalog.errors import AmbiguousNameError, CatalogError, CatalogFileError, UnknownNameError
+from catalog.errors import AmbiguousNameError, CatalogError, CatalogFileError, GpuMismatchError, UnknownNameError
 from catalog.load import Catalog, load_catalog
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost, SourceRef
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost, SourceRef, TypicalDiscount
 
 __all__ = [
     "AmbiguousNameError",
@@ -11,10 +11,12 @@ __all__ = [
     "CatalogFileError",
     "CloudOffer",
     "Gpu",
+    "GpuMismatchError",
     "LlmArchitecture",
     "ServerOffer",
     "SiteCost",
     "SourceRef",
+    "TypicalDiscount",
     "UnknownNameError",
     "load_catalog",
 ]

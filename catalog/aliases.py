@@ -32,7 +32,7 @@ def read_aliases(path: Traversable, label: str) -> tuple[Alias, ...]:
     """The rows of an alias file. Raises CatalogFileError for an unknown kind or an empty cell."""
     aliases = []
     for row in read_raw_rows(path, label, ("kind", "alias", "target")):
-        alias = Alias(row.cells["kind"], row.cells["alias"], row.cells["target"])
+        alias = Alias(row["kind"], row["alias"], row["target"])
         if alias.kind not in KINDS:
             raise CatalogFileError(label, row.line, "kind", f"{alias.kind!r} is not one of {', '.join(KINDS)}")
         if not alias.name or not (alias.target or alias.kind.endswith("-word")):

@@ -1,6 +1,6 @@
 """Rules that a row must hold to be used; each gives the column at fault and what is wrong, or None."""
 
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, TypicalDiscount
 
 Fault = tuple[str, str] | None
 
@@ -112,6 +112,15 @@ def server_power_is_ordered(server: ServerOffer) -> Fault:
     return None
 
 
+def discounts_are_ordered(discount: TypicalDiscount) -> Fault:
+    """0 ≤ low ≤ mid ≤ high < 1, for a purchase option with a term."""
+    if not 0 <= discount.low_fraction <= discount.mid_fraction <= discount.high_fraction < 1:
+        return "mid_fraction", "discounts must be 0 ≤ low ≤ mid ≤ high < 1 (5 % is 0.05)"
+    if discount.purchase_option not in ("reserved", "committed-use") or discount.term_months <= 0:
+        return "term_months", "give a term for reserved or committed-use"
+    return None
+
+
 GPU_RULES = (
     gpu_memory_is_per_gpu,
     gpu_figures_are_positive,
@@ -122,3 +131,4 @@ GPU_RULES = (
 MODEL_RULES = (model_counts_fit,)
 OFFER_RULES = (offer_price_is_positive, offer_terms_are_known)
 SERVER_RULES = (server_price_is_positive, server_power_is_ordered)
+DISCOUNT_RULES = (discounts_are_ordered,)

@@ -4,6 +4,7 @@ ValueError
 └── CatalogError
     ├── UnknownNameError
     ├── AmbiguousNameError
+    ├── GpuMismatchError
     └── CatalogFileError
 """
 
@@ -33,6 +34,16 @@ class AmbiguousNameError(CatalogError):
         self.choices = tuple(choices)
         self.kind = kind
         super().__init__(f"{kind} {name!r} is ambiguous: write one of {', '.join(self.choices)}")
+
+
+class GpuMismatchError(CatalogError):
+    """A GPU's name that what else is said of it (`details`) contradicts; `choices` are what the name may mean."""
+
+    def __init__(self, name: str, details: str, choices: Sequence[str]) -> None:
+        self.name = name
+        self.details = details
+        self.choices = tuple(choices)
+        super().__init__(f"GPU {name!r} with {details} is none of {', '.join(self.choices)}")
 
 
 class CatalogFileError(CatalogError):

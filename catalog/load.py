@@ -1,16 +1,19 @@
 """The catalog: GPUs, models, cloud offers and servers, read from CSV files when asked for."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from catalog.aliases import Alias, AliasTable, read_aliases
-from catalog.checks import GPU_RULES, MODEL_RULES, OFFER_RULES, SERVER_RULES
+from catalog.checks import DISCOUNT_RULES, GPU_RULES, MODEL_RULES, OFFER_RULES, SERVER_RULES
+from catalog.places import electricity_of
+from catalog.resolve import settle_gpu
 from catalog.rows import Layout, Record, Table
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost, TypicalDiscount
 
 DEFAULT_DIRECTORY: Traversable = files("catalog")
 
@@ -19,6 +22,7 @@ MODEL_LAYOUT = Layout(LlmArchitecture, "model_id", "accessed_on", MODEL_RULES)
 OFFER_LAYOUT = Layout(CloudOffer, "offer_id", "priced_on", OFFER_RULES)
 SERVER_LAYOUT = Layout(ServerOffer, "server_id", "priced_on", SERVER_RULES)
 SITE_COST_LAYOUT = Layout(SiteCost, "cost_id", "priced_on")
+DISCOUNT_LAYOUT = Layout(TypicalDiscount, "discount_id", "priced_on", DISCOUNT_RULES)
 
 
 class Catalog:
@@ -28,9 +32,26 @@ class Catalog:
     table: UnknownNameError gives suggestions, AmbiguousNameError the choices.
     """
 
-    def __init__(self, directory: Traversable, label: str) -> None:
+    def __init__(
+        self,
+        directory: Traversable,
+        label: str,
+        price_files: Mapping[str, Traversable] | None = None,
+        *,
+        only_price_files: bool = False,
+    ) -> None:
         self._directory = directory
         self._label = label
+        self._price_files = dict(price_files or {})
+        self._only_price_files = only_price_files
+
+    def with_price_files(self, files: Mapping[str, Traversable], *, only: bool = False) -> "Catalog":
+        """The catalog with more files of offers, by the names that messages and sources give them.
+
+        Their rows take the place of the catalog's rows of the same id; `version` and `file_hashes` do not know them.
+        With `only` the catalog's own offers and servers are left out.
+        """
+        return Catalog(self._directory, self._label, {**self._price_files, **files}, only_price_files=only)
 
     def gpu(self, name: str) -> Gpu:
         """The GPU of that name, id or alias."""
@@ -48,6 +69,25 @@ class Catalog:
         """All GPU ids that a name may mean: one, several ("A100") or none."""
         return self._gpu_aliases.candidates(name)
 
+    def resolve_gpu(
+        self,
+        name: str,
+        memory_gb: float | None = None,
+        form_factor: str | None = None,
+        instance_type: str | None = None,
+    ) -> str:
+        """The id that a GPU's name means in a price file or measurement, which says more of it (memory of one GPU).
+
+        Raises GpuMismatchError where that contradicts the name, AmbiguousNameError where several GPUs are left.
+        """
+        ids = self.gpu_candidates(name) or (self.gpu_id(name),)
+        choices = [self._gpu_table.get(gpu_id) for gpu_id in ids]
+        return settle_gpu(name, choices, memory_gb, form_factor, instance_type)
+
+    def gpu_suggestions(self, name: str) -> tuple[str, ...]:
+        """Ids of GPUs whose names look like `name`."""
+        return self._gpu_aliases.suggestions(name)
+
     def model(self, name: str) -> LlmArchitecture:
         """The model of that name, id or alias (Hugging Face names too)."""
         return self._model_table.get(self._model_aliases.resolve(name))
@@ -61,13 +101,56 @@ class Catalog:
         return self._model_aliases.candidates(name)
 
     def offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
-        """Cloud offers with one of `gpus` (names or ids; all offers for None), by provider."""
+        """Cloud offers with one of `gpus` (names or ids; all offers for None), by provider, then of price files."""
+        if self._only_price_files:
+            return self.price_file_offers(gpus)
         wanted = self._ids(gpus)
-        return tuple(offer for table in self._offer_tables for offer in table.where("gpu_id", wanted))
+        replaced = {offer_id for table in self._price_tables for offer_id in table.rows}
+        packaged = (offer for table in self._offer_tables for offer in table.where("gpu_id", wanted))
+        return (*(offer for offer in packaged if offer.offer_id not in replaced), *self.price_file_offers(gpus))
+
+    def price_file_offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
+        """Offers of the price files only. Of an id in several files the last file's row stands."""
+        wanted = self._ids(gpus)
+        found = (offer for table in self._price_tables for offer in table.where("gpu_id", wanted))
+        return tuple({offer.offer_id: offer for offer in found}.values())
+
+    def price_file_gpus(self) -> dict[str, tuple[str, int]]:
+        """GPU ids as the price files write them, each with the file and line where it first stands."""
+        found: dict[str, tuple[str, int]] = {}
+        for name, table in zip(self._price_files, self._price_tables, strict=True):
+            for row in table.rows.values():
+                found.setdefault(row["gpu_id"], (name, row.line))
+        return found
 
     def servers(self, gpus: Collection[str] | None = None) -> tuple[ServerOffer, ...]:
         """Servers on sale with one of `gpus` (names or ids; all servers for None)."""
-        return self._server_table.where("gpu_id", self._ids(gpus))
+        return () if self._only_price_files else self._server_table.where("gpu_id", self._ids(gpus))
+
+    def unknown_alias_targets(self) -> Iterator[tuple[str, str, str]]:
+        """Kind, name and target of every alias that leads nowhere."""
+        for kind, table in (("gpu", self._gpu_aliases), ("model", self._model_aliases)):
+            yield from ((kind, name, target) for name, target in table.unknown_targets().items())
+
+    def other_names(self, kind: str, row_id: str) -> tuple[str, ...]:
+        """Names that the alias table gives a GPU or model (kind `gpu` or `model`), also those it shares."""
+        return tuple(alias.name for alias in self._alias_rows if (alias.kind, alias.target) == (kind, row_id))
+
+    def scan(self) -> Iterator[tuple[str, Any]]:
+        """Every row of every file as a record, or as the CatalogFileError it gives; with the name of its kind."""
+        tables: list[tuple[str, Table[Any]]] = [("gpu", self._gpu_table), ("model", self._model_table)]
+        tables += [("server", self._server_table), ("site cost", self._table("site_costs.csv", SITE_COST_LAYOUT))]
+        tables += [("offer", table) for table in (*self._offer_tables, *self._price_tables)]
+        for kind, table in tables:
+            yield from ((kind, found) for found in table.scan())
+
+    def typical_discounts(self) -> tuple[TypicalDiscount, ...]:
+        """Ranges from the literature of what reservations cost less than on-demand."""
+        return self._table("typical_discounts.csv", DISCOUNT_LAYOUT).where("discount_id")
+
+    def electricity(self, region: str) -> SiteCost:
+        """What businesses pay for electricity in a region, newest row; UnknownNameError gives regions like it."""
+        return electricity_of(self.site_costs(), region)
 
     def site_costs(self) -> tuple[SiteCost, ...]:
         """Reference prices of electricity, colocation, PUE, upkeep, resale, network, staff and egress."""
@@ -86,9 +169,24 @@ class Catalog:
         return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self._csv_files()}
 
     def _csv_files(self) -> Iterator[tuple[str, Traversable]]:
-        found = {path.name: path for path in self._directory.iterdir() if path.name.endswith(".csv")}
+        """Every file that is read, by its name within the catalog."""
+        folders = (self._directory,) if self._is_whole else (DEFAULT_DIRECTORY, self._directory)
+        found = {path.name: path for folder in folders for path in folder.iterdir() if path.name.endswith(".csv")}
         found.update({f"offers/{path.name}": path for path in self._offer_files()})
         yield from sorted(found.items())
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether the directory is a catalog; else it holds only `offers/`, and the packaged catalog has the rest."""
+        has_gpus = self._directory.joinpath("gpus.csv").is_file()
+        return has_gpus or not self._directory.joinpath("offers").is_dir()
+
+    def _place(self, name: str) -> tuple[Traversable, str]:
+        """Where a file is read, and its name in messages."""
+        path = self._directory.joinpath(*name.split("/"))
+        if self._is_whole or path.is_file():
+            return path, f"{self._label}/{name}"
+        return DEFAULT_DIRECTORY.joinpath(name), f"catalog/{name}"
 
     def _offer_files(self) -> list[Traversable]:
         folder = self._directory.joinpath("offers")
@@ -100,7 +198,7 @@ class Catalog:
         return None if gpus is None else frozenset(self.gpu_id(name) for name in gpus)
 
     def _table(self, name: str, layout: Layout[Record]) -> Table[Record]:
-        return Table(self._directory.joinpath(*name.split("/")), f"{self._label}/{name}", layout)
+        return Table(*self._place(name), layout)
 
     @cached_property
     def _gpu_table(self) -> Table[Gpu]:
@@ -119,6 +217,10 @@ class Catalog:
         return tuple(self._table(f"offers/{path.name}", OFFER_LAYOUT) for path in self._offer_files())
 
     @cached_property
+    def _price_tables(self) -> tuple[Table[CloudOffer], ...]:
+        return tuple(Table(path, name, OFFER_LAYOUT) for name, path in self._price_files.items())
+
+    @cached_property
     def _gpu_aliases(self) -> AliasTable:
         return self._alias_table("GPU", "gpu", self._gpu_table.rows)
 
@@ -133,7 +235,7 @@ class Catalog:
 
     @cached_property
     def _alias_rows(self) -> tuple[Alias, ...]:
-        return read_aliases(self._directory.joinpath("aliases.csv"), f"{self._label}/aliases.csv")
+        return read_aliases(*self._place("aliases.csv"))
 
 
 def load_catalog(directory: Path | None = None) -> Catalog:

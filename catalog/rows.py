@@ -6,7 +6,7 @@ A file's columns are the fields of its record type, plus `source` and a date col
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -27,10 +27,14 @@ _MAY_BE_EMPTY = frozenset({"notes", "region"})
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """One row as text, with the line on which it starts."""
+    """One row as text, with the line on which it starts. `row[column]` is a cell."""
 
     line: int
-    cells: dict[str, str]
+    texts: tuple[str, ...]
+    places: Mapping[str, int]
+
+    def __getitem__(self, column: str) -> str:
+        return self.texts[self.places[column]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,8 @@ class Table(Generic[Record]):
         """Raw rows by id. Raises CatalogFileError for a missing file, a wrong header, an empty or a repeated id."""
         by_id: dict[str, RawRow] = {}
         id_column = self._layout.id_column
-        columns = [*self._types, "source", self._layout.date_column]
-        for row in read_raw_rows(self._path, self._label, columns):
-            row_id = row.cells[id_column]
+        for row in read_raw_rows(self._path, self._label, self._columns):
+            row_id = row[id_column]
             if not row_id:
                 raise self._error(row.line, id_column, "empty; every row needs an id")
             if row_id in by_id:
@@ -76,12 +79,34 @@ class Table(Generic[Record]):
     def where(self, column: str, values: Collection[str] | None = None) -> tuple[Record, ...]:
         """Records whose raw `column` is one of `values` (all records for None), in the order of the file."""
         return tuple(
-            self.get(row_id) for row_id, row in self.rows.items() if values is None or row.cells[column] in values
+            self.get(row_id) for row_id, row in self.rows.items() if values is None or row[column] in values
         )
+
+    def scan(self) -> Iterator[Record | CatalogFileError]:
+        """Every row as a record or as the error it gives, repeated ids too; after a broken header nothing more."""
+        seen: dict[str, int] = {}
+        id_column = self._layout.id_column
+        try:
+            for row in read_raw_rows(self._path, self._label, self._columns):
+                first = seen.setdefault(row[id_column], row.line)
+                again = self._error(row.line, id_column, f"{row[id_column]!r} is already on line {first}")
+                yield again if first != row.line else self._parsed_or_error(row)
+        except CatalogFileError as error:
+            yield error
+
+    def _parsed_or_error(self, row: RawRow) -> Record | CatalogFileError:
+        try:
+            return self._parse(row)
+        except CatalogFileError as error:
+            return error
 
     def latest_date(self) -> str:
         """The newest date of the file as text (ISO dates sort as text); empty if there is none."""
-        return max((row.cells[self._layout.date_column] for row in self.rows.values()), default="")
+        return max((row[self._layout.date_column] for row in self.rows.values()), default="")
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*self._types, "source", self._layout.date_column]
 
     @cached_property
     def _types(self) -> dict[str, Any]:
@@ -99,7 +124,7 @@ class Table(Generic[Record]):
 
     def _cell(self, row: RawRow, column: str, hint: Any) -> Any:
         try:
-            return parse_cell(row.cells[column], hint, may_be_empty=column in _MAY_BE_EMPTY)
+            return parse_cell(row[column], hint, may_be_empty=column in _MAY_BE_EMPTY)
         except ValueError as error:
             raise self._error(row.line, column, str(error)) from error
 
@@ -114,15 +139,19 @@ class Table(Generic[Record]):
 
 def read_raw_rows(path: Traversable, label: str, columns: Sequence[str]) -> Iterator[RawRow]:
     """Rows of a CSV file with exactly these columns, in any order. Raises CatalogFileError."""
-    reader = csv.DictReader(io.StringIO(_read_text(path, label), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(_read_text(path, label), newline=""), strict=True)
+    same: dict[str, str] = {}
     try:
-        _check_header(label, reader.fieldnames or (), columns)
-        for cells in reader:
-            if None in cells or None in cells.values():
+        header = next(reader, [])
+        _check_header(label, header, columns)
+        places = {name: place for place, name in enumerate(header)}
+        for texts in reader:
+            line, end = reader.line_num - sum(text.count("\n") for text in texts), reader.line_num
+            if texts and len(texts) != len(header):
                 message = f"needs {len(columns)} cells, one for each column"
-                raise CatalogFileError(label, reader.line_num, None, message)
-            line = reader.line_num - sum(text.count("\n") for text in cells.values())
-            yield RawRow(line, {name: text.strip() for name, text in cells.items()})
+                raise CatalogFileError(label, end, None, message)
+            if texts:
+                yield RawRow(line, tuple(same.setdefault(text, text) for text in map(str.strip, texts)), places)
     except csv.Error as error:
         raise CatalogFileError(label, reader.line_num, None, f"not readable as CSV ({error})") from error
 

@@ -138,6 +138,27 @@ class CloudOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class TypicalDiscount:
+    """What the literature gives as the discount of a reservation against on-demand: a range, no price of anybody."""
+
+    discount_id: str
+    purchase_option: str
+    term_months: float
+    low_fraction: float
+    mid_fraction: float
+    high_fraction: float
+    providers: str
+    """Providers of whom it may be expected, by spaces."""
+    confidence: str
+    notes: str
+    ref: SourceRef
+
+    def fraction(self, level: str) -> float:
+        """Discount at `level` (low, mid, high), between 0 and 1."""
+        return {"low": self.low_fraction, "mid": self.mid_fraction, "high": self.high_fraction}[level]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerOffer:
     """One node type that can be bought (a card in a host counts as a node), with power and upkeep."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from catalog import Catalog
-from catalog.schema import Gpu, SourceRef
+from catalog.schema import Gpu, SourceRef, TypicalDiscount
 from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates
@@ -13,7 +13,7 @@ from optimizer.model.dominance import drop_outclassed
 from optimizer.model.entities import Instance
 from optimizer.model.instance import build_instance
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Supply, list_supply
-from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote
+from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote, Site
 from optimizer.trace import Assumption
 from optimizer.units import BYTES_PER_GB
 
@@ -44,20 +44,25 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     _check_currency(problem)
     day = today or datetime.now(UTC).date()
     wanted = None if problem.options.gpus is None else set(problem.options.gpus)
-    offers = catalog.offers(wanted) if problem.options.catalog else ()
+    offers = catalog.offers(wanted) if problem.options.has_offers else ()
     servers = catalog.servers(wanted) if problem.options.catalog and problem.site else ()
     named = {q.gpu for q in problem.options.quotes} | {e.gpu for e in problem.options.existing}
     named |= {o.gpu_id for o in offers} | {s.gpu_id for s in servers}
     gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
-    supply = list_supply(problem, gpus, offers, servers, day)
+    typical = catalog.typical_discounts() if problem.options.estimated_discounts else ()
+    supply = list_supply(problem, gpus, offers, servers, day, typical)
     estimates = _estimate(problem, catalog, gpus, supply)
     supply = drop_outclassed(problem, supply, estimates)
-    assumptions = (*_default_assumptions(problem, supply), *estimates.assumptions)
+    assumptions = (
+        *_default_assumptions(problem, supply, catalog),
+        *_price_assumptions(problem, typical),
+        *estimates.assumptions,
+    )
     return Prepared(problem, gpus, supply, estimates, assumptions)
 
 
 def _check_currency(problem: Problem) -> None:
-    if problem.options.catalog and problem.currency != "USD" and "USD" not in problem.exchange_rates:
+    if problem.options.has_offers and problem.currency != "USD" and "USD" not in problem.exchange_rates:
         hint = (
             f"add exchange_rates: {{USD: {{rate: <{problem.currency} per USD>, date: <YYYY-MM-DD>}}}}, "
             "or options: {catalog: false}"
@@ -134,7 +139,7 @@ def _estimate(problem: Problem, catalog: Catalog, gpus: Sequence[Gpu], supply: S
     )
 
 
-def _default_assumptions(problem: Problem, supply: Supply) -> Iterable[Assumption]:
+def _default_assumptions(problem: Problem, supply: Supply, catalog: Catalog) -> Iterable[Assumption]:
     """What the file left to defaults, and what else the whole answer rests on."""
     horizon = problem.horizon
     yield _said(horizon.model_fields_set, "months", "horizon", horizon.months, "months")
@@ -145,7 +150,7 @@ def _default_assumptions(problem: Problem, supply: Supply) -> Iterable[Assumptio
         name = f"headroom of {workload.name}"
         yield _said(workload.model_fields_set, "headroom", name, workload.headroom, "share")
     if problem.site:
-        yield _said(problem.site.model_fields_set, "electricity", "electricity", problem.site.electricity, "per kWh")
+        yield _electricity(problem.site, catalog)
         yield _said(problem.site.model_fields_set, "pue", "PUE", problem.site.pue, "")
     offers: list[Quote | ExistingNodes] = [*problem.options.quotes, *problem.options.existing]
     for quote in offers:
@@ -162,6 +167,31 @@ def _default_assumptions(problem: Problem, supply: Supply) -> Iterable[Assumptio
     undated = sum(1 for o in supply.options if not o.price_date and not o.existing_nodes)
     if undated:
         yield Assumption("prices without a date", float(undated), "offers", "catalog and quotes", "catalog")
+
+
+def _electricity(site: Site, catalog: Catalog) -> Assumption:
+    row = catalog.electricity(site.region) if site.region else None
+    if row is not None and row.value == site.electricity:
+        day = row.ref.date.isoformat() if row.ref.date else ""
+        return Assumption("electricity", site.electricity, "per kWh", f"{row.region}: {row.ref}", "catalog", day)
+    return _said(site.model_fields_set, "electricity", "electricity", site.electricity, "per kWh")
+
+
+def _price_assumptions(problem: Problem, typical: Iterable[TypicalDiscount]) -> Iterable[Assumption]:
+    """The buyer's own terms, and discounts that nobody quoted."""
+    for terms in problem.options.discounts:
+        day = terms.date.isoformat() if terms.date else ""
+        if terms.price is None:
+            yield Assumption(f"discount: {terms.words}", terms.percent or 0.0, "share", terms.source, "user", day)
+        else:
+            unit = f"{problem.currency}/h per {terms.per}"
+            yield Assumption(f"own price: {terms.words}", terms.price, unit, terms.source, "user", day)
+    level = problem.options.estimated_discounts
+    for found in typical if level else ():
+        name = f"estimated discount for {found.term_months:g} months"
+        day = found.ref.date.isoformat() if found.ref.date else ""
+        low, value, high = found.low_fraction, found.fraction(level or "mid"), found.high_fraction
+        yield Assumption(name, value, "share", str(found.ref), "estimate", day, low, high)
 
 
 def _said(given: set[str], field: str, name: str, value: float, unit: str) -> Assumption:

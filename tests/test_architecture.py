@@ -106,7 +106,8 @@ COUNTS_AND_WORDS = {
     "gpus_per_node", "max_gpus_per_node", "layers", "attention_heads", "kv_heads", "head_dim", "hidden_size",
     "ffn_size",
     "vocabulary_size", "experts", "experts_per_token", "expert_ffn_size", "shared_experts", "parameters",
-    "active_parameters", "release_year", "vcpus", "sliding_window_layers", "sliding_window_tokens",
+    "active_parameters", "release_year", "vcpus", "sliding_window_layers", "sliding_window_tokens", "dense_layers",
+    "learned_positions", "kv_lora_rank", "q_lora_rank", "rope_head_dim", "value_head_dim",
 }  # fmt: skip
 
 

@@ -1,19 +1,25 @@
 """Checks of the assumptions: what the problem's words, the options and the estimates say is what the plan lists."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from optimizer.audit.document import Answer, plain
 from optimizer.audit.report import Checker
+from optimizer.audit.sources import CatalogRows
 from optimizer.audit.supply import IDLE_SHARE, USEFUL_LIFE_MONTHS
 from optimizer.estimator.types import Estimates
 from optimizer.problem.schema import ExistingNodes, Problem, Quote
 
 
-def check_assumptions(answer: Answer, problem: Problem, anew: Estimates | None, checker: Checker) -> None:
+def check_assumptions(
+    answer: Answer, problem: Problem, rows: CatalogRows, anew: Estimates | None, checker: Checker
+) -> None:
     """Check every assumption; whether a value was given or left to its default is not in the plan."""
     found = {one.name: one for one in answer.assumptions}
     checker.holds("assumptions", "assumptions", len(found) == len(answer.assumptions), "a name is listed twice")
-    expected = {name: {"value": value, "low": None, "high": None} for name, value in _derived(answer, problem)}
+    given = _derived(answer, problem)
+    expected: dict[str, dict[str, Any]] = {name: {"value": value, "low": None, "high": None} for name, value in given}
+    expected |= _of_estimated_discounts(rows, problem) if rows.usable else {}
     for assumption in map(plain, anew.assumptions if anew else ()):
         expected[assumption["name"]] = {key: assumption[key] for key in ("value", "unit", "low", "high")}
     for name, figures in expected.items():
@@ -22,6 +28,19 @@ def check_assumptions(answer: Answer, problem: Problem, anew: Estimates | None, 
             checker.same("assumptions", where, {key: getattr(found[name], key) for key in figures}, figures)
     for name in found.keys() - expected.keys() if anew else ():
         checker.fail("assumptions", f"assumptions[{name}]", "nothing in the problem or its estimates rests on this")
+
+
+def _of_estimated_discounts(rows: CatalogRows, problem: Problem) -> dict[str, dict[str, Any]]:
+    """Value and range of each discount that reservations were estimated by."""
+    level = problem.options.estimated_discounts
+    return {
+        f"estimated discount for {row.term_months:g} months": {
+            "value": getattr(row, f"{level}_fraction"),
+            "low": row.low_fraction,
+            "high": row.high_fraction,
+        }
+        for row in rows.typical_discounts(problem)
+    }
 
 
 def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | str]]:
@@ -41,6 +60,12 @@ def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | st
             yield f"useful life of {name}", USEFUL_LIFE_MONTHS
         if owned and offer.power and offer.idle_power is None:
             yield f"idle power of {name}", IDLE_SHARE
+    for terms in problem.options.discounts:
+        named = ", ".join(part for part in (terms.provider, terms.gpu, terms.option, terms.purchase) if part)
+        if terms.price is None:
+            yield f"discount: {named}", terms.percent or 0.0
+        else:
+            yield f"own price: {named}", terms.price
     dates = [option.price_date for option in answer.inputs.options if option.price_date]
     if dates:
         yield "oldest price considered", min(dates)

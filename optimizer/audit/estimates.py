@@ -111,7 +111,7 @@ def _needs_catalog(allowed: Mapping[str, OptionRecord], problem: Problem) -> boo
     """Whether estimating asks the catalog for an offer, a GPU or a model."""
     named = {option.gpu_id for option in allowed.values()}
     return (
-        problem.options.catalog
+        problem.options.has_offers
         or not named <= set(problem.gpus)
         or any(isinstance(w.model, str) for w in problem.workloads)
     )

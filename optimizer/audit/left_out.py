@@ -43,7 +43,7 @@ def check_left_out(
             checker.same("options", f"{where}.gpu_id", said[name].gpu_id, offer.gpu_id)
             beaten = name not in allowed or any(rivals.beats(option, offer) for option in options.values())
             checker.holds("options", where, beaten, "is left out although nothing bars it and no option beats it")
-    for name in said.keys() - offers.keys() if rows.usable or not problem.options.catalog else ():
+    for name in said.keys() - offers.keys() if rows.usable or not problem.options.has_offers else ():
         checker.fail("options", f"left_out[{name}]", "is no offer of the problem or the catalog")
 
 

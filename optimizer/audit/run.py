@@ -61,7 +61,7 @@ def _check_answer(answer: Answer, rows: CatalogRows, checker: Checker) -> None:
     allowed = allowed_offers(answer, problem, rows, offers)
     check_left_out(answer, problem, rows, offers, allowed, checker)
     anew = check_estimates(answer, problem, rows, allowed, checker)
-    check_assumptions(answer, problem, anew, checker)
+    check_assumptions(answer, problem, rows, anew, checker)
     grid_holds = check_grid(answer, problem, checker)
     if not isinstance(answer, PlanDocument):
         _check_no_plan(answer, checker)

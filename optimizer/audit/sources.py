@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import Catalog
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, TypicalDiscount
 from optimizer.audit.document import Answer
 from optimizer.audit.report import Checker
 from optimizer.errors import ProblemFileError
@@ -18,18 +18,21 @@ from optimizer.problem.schema import Problem
 class CatalogRows:
     """The catalog at hand, usable where it is of the version that the plan was made with."""
 
-    def __init__(self, version: str, catalog: Catalog) -> None:
+    def __init__(self, version: str, catalog: Catalog, missing_prices: Sequence[str] = ()) -> None:
         self.catalog = catalog
         self._wanted = version
+        self._missing = tuple(missing_prices)
 
     @cached_property
     def usable(self) -> bool:
-        """Whether the versions agree."""
-        return self.catalog.version == self._wanted
+        """Whether the versions agree, and the plan's price files are there as they were."""
+        return self.catalog.version == self._wanted and not self._missing
 
     @property
     def reason(self) -> str:
         """Why it is not usable."""
+        if self._missing:
+            return f"price files are gone or have changed: {', '.join(self._missing)}"
         return f"the plan was made with catalog {self._wanted}, here is {self.catalog.version}"
 
     @property
@@ -48,6 +51,10 @@ class CatalogRows:
     def offers(self, problem: Problem) -> Sequence[CloudOffer]:
         """Cloud offers with the GPU types that the problem considers."""
         return self.catalog.offers(_catalog_names(problem))
+
+    def typical_discounts(self, problem: Problem) -> Sequence[TypicalDiscount]:
+        """Discounts of the literature, where the problem asks for estimates."""
+        return self.catalog.typical_discounts() if problem.options.estimated_discounts else ()
 
     def servers(self, problem: Problem) -> Sequence[ServerOffer]:
         """Servers on sale, where there is a site to put them."""

@@ -6,8 +6,10 @@ from typing import Any
 
 from catalog.schema import CloudOffer, ServerOffer
 from optimizer.audit.document import Answer, OptionRecord
+from optimizer.audit.left_out import allowed_offers
 from optimizer.audit.report import Checker
 from optimizer.audit.sources import CatalogRows
+from optimizer.audit.terms import at_terms, cheapest, estimates
 from optimizer.problem.schema import ExistingNodes, Offer, Problem, Quote, Site
 
 USEFUL_LIFE_MONTHS = 60.0
@@ -21,9 +23,11 @@ Fields = dict[str, Any]
 def check_supply(answer: Answer, problem: Problem, rows: CatalogRows, checker: Checker) -> dict[str, OptionRecord]:
     """Check every option; returns all offers at hand, also those that are no options, as far as they can be derived."""
     offers = {name: OptionRecord(**_as_tuples(fields)) for name, fields in _own_options(problem)}
-    if problem.options.catalog and rows.usable:
-        offers |= {name: OptionRecord(**_as_tuples(fields)) for name, fields in _catalog_options(problem, rows)}
-    elif problem.options.catalog:
+    if problem.options.has_offers and rows.usable:
+        listed = dict(_catalog_options(problem, rows))
+        offers |= {name: _record(at_terms(fields, problem), problem) for name, fields in listed.items()}
+        offers |= _estimated(answer, problem, rows, list(listed.values()))
+    elif problem.options.has_offers:
         checker.notice("options", "inputs.options", f"options of the catalog are not re-derived: {rows.reason}")
     names = [option.option_id for option in answer.inputs.options]
     checker.holds("options", "inputs.options", len(set(names)) == len(names), "an option is listed twice")
@@ -31,9 +35,22 @@ def check_supply(answer: Answer, problem: Problem, rows: CatalogRows, checker: C
         where = f"inputs.options[{option.option_id}]"
         if option.option_id in offers:
             checker.same("options", where, option.model_dump(), offers[option.option_id].model_dump())
-        elif rows.usable or not problem.options.catalog:
+        elif rows.usable or not problem.options.has_offers:
             checker.fail("options", where, "no quote, existing node or catalog row gives it")
     return offers
+
+
+def _estimated(answer: Answer, problem: Problem, rows: CatalogRows, listed: list[Fields]) -> dict[str, OptionRecord]:
+    """The reservations that nobody quoted and the problem asks to consider."""
+    guesses = estimates(listed, rows.typical_discounts(problem), problem)
+    records = {name: _record(fields, problem) for name, fields in guesses.items()}
+    allowed = allowed_offers(answer, problem, rows, records)
+    best = cheapest((guesses[name] for name in allowed), problem)
+    return {fields["option_id"]: records[fields["option_id"]] for fields in best}
+
+
+def _record(fields: Fields, problem: Problem) -> OptionRecord:
+    return OptionRecord(**_as_tuples(_limited(fields, problem)))
 
 
 def _as_tuples(fields: Fields) -> Fields:
@@ -70,9 +87,9 @@ def _catalog_options(problem: Problem, rows: CatalogRows) -> Iterator[tuple[str,
     if problem.currency != "USD" and "USD" in problem.exchange_rates:
         rate = problem.exchange_rates["USD"].rate
     for offer in rows.offers(problem):
-        yield offer.offer_id, _limited(_of_offer(offer, rate), problem)
+        yield offer.offer_id, _of_offer(offer, rate)
     for server in rows.servers(problem):
-        yield server.server_id, _limited(_of_server(server, problem.site or Site(), rate), problem)
+        yield server.server_id, _of_server(server, problem.site or Site(), rate)
 
 
 def _limited(fields: Fields, problem: Problem) -> Fields:

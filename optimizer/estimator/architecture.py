@@ -84,6 +84,11 @@ def matrix_parameters(model: LlmArchitecture) -> float:
     return model.active_parameters + tied
 
 
+def looked_up_parameters(model: LlmArchitecture) -> float:
+    """Parameters of the input table where it is not the head too: rows are looked up, not read or multiplied."""
+    return 0.0 if model.tied_embeddings else float(model.vocabulary_size * model.hidden_size)
+
+
 def default_ffn(hidden: int) -> int:
     """Width of a gated block with the parameters of a plain one of 4h: 8/3·h, to a multiple of 256 (LLaMA)."""
     return -(-8 * hidden // 3 // FFN_MULTIPLE) * FFN_MULTIPLE

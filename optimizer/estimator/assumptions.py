@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from catalog.schema import LlmArchitecture
 from optimizer.estimator.constants import CONSTANTS
 from optimizer.estimator.demands import batch_lengths
+from optimizer.estimator.engines import default_engine
 from optimizer.estimator.inference import request_shapes
 from optimizer.estimator.jobs import training_plan, training_range
 from optimizer.estimator.training import model_flop_per_token
@@ -72,9 +73,11 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
     if workload.max_batch is not None:
         yield Assumption(f"{name}: most sequences at once", workload.max_batch, "sequences", _FILE, "user")
     else:
-        label = f"{name}: most sequences at once (cards of 80 GB and more)"
-        yield _constant("engine_batch_cap_large", label, "default")
-        yield _constant("engine_batch_cap_small", f"{name}: most sequences at once (smaller cards)", "default")
+        engine = default_engine()
+        caps = {"cards of 80 GB and more": engine.batch_cap_large, "smaller cards": engine.batch_cap_small}
+        for cards, cap in caps.items():
+            label = f"{name}: most sequences at once ({cards})"
+            yield Assumption(label, cap, "sequences", engine.source, "default", engine.date)
     low, high = CONSTANTS["throughput_low_factor"], CONSTANTS["throughput_high_factor"]
     yield Assumption(
         f"{name}: throughput ÷ estimate", 1.0, "1", low.source, "estimate", low.date, low.value, high.value

@@ -5,7 +5,9 @@ n^-1/4) to published measurements: 822 serving rows, 756 training rows, 116 memo
 """
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 
@@ -47,3 +49,20 @@ CONSTANTS = load_constants()
 def constant(name: str) -> float:
     """Value of the constant `name`."""
     return CONSTANTS[name].value
+
+
+@contextmanager
+def constants_replaced(values: Mapping[str, float]) -> Iterator[None]:
+    """Let the estimator work with other values for a while (fits and sensitivities).
+
+    Raises
+    ------
+    KeyError
+        If a name is not in the table.
+    """
+    before = {name: CONSTANTS[name] for name in values}
+    CONSTANTS.update({name: replace(before[name], value=value) for name, value in values.items()})
+    try:
+        yield
+    finally:
+        CONSTANTS.update(before)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
+from optimizer.estimator.engines import Engine, default_engine
 from optimizer.estimator.memory import (
     ServingMemory,
     kv_bytes_per_sequence,
@@ -108,11 +109,11 @@ def operating_point(replica: Replica, shape: RequestShape, batch: int) -> Operat
     tpot = 0.0
     if shape.output:
         tpot = decode_step(replica, shape, batch, constant("prefill_overlap_share")).total
-    contention = 1 + constant("ttft_contention_share") * (batch - 1) / 2
+    contention = 1 + replica.engine.ttft_contention_share * (batch - 1) / 2
     ttft = (
         prefill_time(replica, max(shape.prompt, 1.0)).total * contention
         + constant("ttft_step_share") * tpot
-        + constant("ttft_fixed_ms") / MS_PER_S
+        + replica.engine.ttft_fixed_ms / MS_PER_S
     )
     end_to_end = ttft + tpot * max(shape.output - 1, 0)
     stretched = max(1.0, end_to_end / batch / saturated.total)
@@ -210,12 +211,17 @@ class Served(Protocol):
         """Most sequences a replica runs at once, as the buyer says."""
 
 
-def engine_batch_cap(gpu: Gpu, workload: Served) -> int:
-    """Most sequences that the engine runs at once: the buyer's setting, else the engines' default for the card."""
+def engine_batch_cap(gpu: Gpu, workload: Served, engine: Engine | None = None) -> int:
+    """Most sequences that the engine runs at once: the buyer's setting, else the engine's default for the card."""
     if workload.max_batch is not None:
         return workload.max_batch
+    return default_batch_cap(gpu, engine or default_engine())
+
+
+def default_batch_cap(gpu: Gpu, engine: Engine) -> int:
+    """The engine's default cap of running sequences on the card."""
     large = gpu.memory_usable_bytes >= constant("large_card_bytes")
-    return int(constant("engine_batch_cap_large" if large else "engine_batch_cap_small"))
+    return engine.batch_cap_large if large else engine.batch_cap_small
 
 
 def batch_limit(gpu: Gpu, workload: Served, memory: ServingMemory, replica: Replica, shape: RequestShape) -> int:
@@ -235,10 +241,11 @@ def moved_bytes_per_request(replica: Replica, shape: RequestShape, batch: float)
     """Weights read per step, shared by the batch, and the sequence's KV cache read at every step."""
     steps = max(shape.output, 1.0)
     sequences = sequences_per_stage(replica, batch) if shape.output else 1.0
-    tokens = sequences * (1 + shape.prompt / steps)
+    prompt_tokens = sequences * shape.prompt / steps
     kv = tokens_held(replica.model, mean_context(shape)) * replica.kv_bytes_per_token * shape.output
     shared_by = batch if shape.output else 1.0
-    return touched_weight_bytes(replica, tokens) * steps * replica.pipeline_parallel / shared_by + kv
+    weights = touched_weight_bytes(replica, sequences, prompt_tokens, shape.prompt)
+    return weights * steps * replica.pipeline_parallel / shared_by + kv
 
 
 def class_estimate(replica: Replica, shape: RequestShape, point: OperatingPoint, cap: float) -> ClassEstimate:
@@ -269,7 +276,7 @@ def class_estimate(replica: Replica, shape: RequestShape, point: OperatingPoint,
 
 def memory_of(gpu: Gpu, replica: Replica) -> ServingMemory:
     """Memory of the replica's GPUs."""
-    return serving_memory(gpu, replica.model, replica.weights, replica.gpus)
+    return serving_memory(gpu, replica.model, replica.weights, replica.gpus, replica.mean_bits)
 
 
 def least_serving_bytes(memory: ServingMemory, replica: Replica, shapes: Sequence[RequestShape]) -> float:

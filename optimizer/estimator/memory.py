@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from catalog.schema import Gpu, LlmArchitecture
-from optimizer.estimator.architecture import embedding_parameters, expert_parameters
+from optimizer.estimator.architecture import embedding_parameters, expert_parameters, looked_up_parameters
 from optimizer.estimator.constants import constant
+from optimizer.estimator.elementwise import smaller
 from optimizer.units import BITS_PER_BYTE
 
 _WHOLE_BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0}
-_KV_BYTES = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+_KV_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
 _BYTES_16BIT = 2.0
 
 
@@ -17,8 +18,13 @@ def bits_per_weight(weights: str) -> float:
     return _WHOLE_BITS[weights] if weights in _WHOLE_BITS else constant(f"{weights}_bits")
 
 
-def weight_bytes(model: LlmArchitecture, weights: str) -> float:
-    """Bytes of all weights: parameters × bits ÷ 8; 4-bit checkpoints leave embeddings and head at 16 bits."""
+def weight_bytes(model: LlmArchitecture, weights: str, mean_bits: float | None = None) -> float:
+    """Bytes of all weights: parameters × bits ÷ 8; 4-bit checkpoints leave embeddings and head at 16 bits.
+
+    `mean_bits`, where it is known of a checkpoint, is the mean over all its weights, scales included.
+    """
+    if mean_bits is not None:
+        return model.parameters * mean_bits / BITS_PER_BYTE
     bits = bits_per_weight(weights)
     if bits >= BITS_PER_BYTE:
         return model.parameters * bits / BITS_PER_BYTE
@@ -26,9 +32,15 @@ def weight_bytes(model: LlmArchitecture, weights: str) -> float:
     return (model.parameters - embeddings) * bits / BITS_PER_BYTE + embeddings * _BYTES_16BIT
 
 
-def expert_weight_bytes(model: LlmArchitecture, weights: str) -> float:
+def expert_weight_bytes(model: LlmArchitecture, weights: str, mean_bits: float | None = None) -> float:
     """Bytes of the routed experts' weights (0 for a dense model)."""
-    return min(expert_parameters(model), model.parameters) * bits_per_weight(weights) / BITS_PER_BYTE
+    return min(expert_parameters(model), model.parameters) * (mean_bits or bits_per_weight(weights)) / BITS_PER_BYTE
+
+
+def looked_up_bytes(model: LlmArchitecture, weights: str, mean_bits: float | None = None) -> float:
+    """Bytes of the input table that no step reads, save for a row per token."""
+    bits = mean_bits or bits_per_weight(weights)
+    return looked_up_parameters(model) * (bits if mean_bits or bits >= BITS_PER_BYTE else 16.0) / BITS_PER_BYTE
 
 
 def kv_replication(model: LlmArchitecture, tensor_parallel: int) -> float:
@@ -56,7 +68,7 @@ def tokens_held(model: LlmArchitecture, tokens: float) -> float:
     if model.sliding_window_tokens is None or not model.sliding_window_layers:
         return tokens
     windowed = model.sliding_window_layers / model.layers
-    return (1 - windowed) * tokens + windowed * min(tokens, model.sliding_window_tokens)
+    return (1 - windowed) * tokens + windowed * smaller(tokens, model.sliding_window_tokens)
 
 
 def kv_bytes_per_sequence(model: LlmArchitecture, kv: str, tensor_parallel: int, prompt: float, output: float) -> float:
@@ -79,11 +91,13 @@ class ServingMemory:
         return self.usable_bytes - self.weight_bytes - self.workspace_bytes
 
 
-def serving_memory(gpu: Gpu, model: LlmArchitecture, weights: str, gpus_per_replica: int) -> ServingMemory:
+def serving_memory(
+    gpu: Gpu, model: LlmArchitecture, weights: str, gpus_per_replica: int, mean_bits: float | None = None
+) -> ServingMemory:
     """Memory of a replica on `gpus_per_replica` GPUs, of which an engine fills 93 %."""
     return ServingMemory(
         usable_bytes=constant("serving_memory_share") * gpu.memory_usable_bytes * gpus_per_replica,
-        weight_bytes=weight_bytes(model, weights),
+        weight_bytes=weight_bytes(model, weights, mean_bits),
         workspace_bytes=constant("serving_workspace_bytes") * gpus_per_replica,
     )
 

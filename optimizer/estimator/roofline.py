@@ -8,15 +8,23 @@ running sequence plus the prompt tokens that share it), `n` = tensor × pipeline
 from dataclasses import dataclass
 
 from catalog.schema import Gpu, LlmArchitecture
-from optimizer.estimator.architecture import active_expert_parameters, matrix_parameters
+from optimizer.estimator.architecture import active_expert_parameters, looked_up_parameters
 from optimizer.estimator.constants import constant
-from optimizer.estimator.memory import expert_weight_bytes, kv_bytes_per_token, tokens_held, weight_bytes
-from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP, MS_PER_S
+from optimizer.estimator.elementwise import larger, smaller
+from optimizer.estimator.engines import Engine, default_engine
+from optimizer.estimator.memory import (
+    bits_per_weight,
+    expert_weight_bytes,
+    kv_bytes_per_token,
+    looked_up_bytes,
+    tokens_held,
+    weight_bytes,
+)
+from optimizer.units import BITS_PER_BYTE, BYTES_PER_GB, FLOP_PER_TFLOP, MS_PER_S
 
 _BYTES_ACTIVATION = 2
 _US_PER_S = 1e6
 _SWITCHED = ("nvlink", "infinity-fabric", "roce")
-_BRIDGED_CARDS = 2
 
 
 def half_precision_flop_per_s(gpu: Gpu) -> float:
@@ -33,19 +41,31 @@ class Kernel:
     label: str
 
 
-def kernel_for(gpu: Gpu, weights: str) -> Kernel | None:
+def kernel_for(gpu: Gpu, weights: str, activations: str | None = None) -> Kernel | None:
     """Kernel for a weight format; None if the GPU has no unit for it.
 
-    4-bit integers are unpacked to 16 bits (W4A16), and so are fp8 and fp4 where the GPU lacks them (Marlin kernels).
+    4-bit integers are unpacked to 16 bits (W4A16, Marlin kernels: arXiv 2408.11743), and so are fp8 and fp4 where the
+    GPU lacks them or where `activations` are of 16 bits. int4 with int8 activations (W4A8, QServe: arXiv 2405.04532)
+    keeps to the int8 units.
     """
-    native = {"fp4": constant("fp4_kernel_share"), "int8": constant("int8_kernel_share")}
-    peak = None if weights == "int4" else gpu.peak_tflop_per_s(weights)
-    if peak is not None:
-        return Kernel(peak * FLOP_PER_TFLOP, native.get(weights, 1.0), weights)
+    kept = {"fp4": constant("fp4_kernel_share"), "int8": constant("int8_kernel_share")}
+    unit = _unit(weights, activations)
+    peak = None if unit is None else gpu.peak_tflop_per_s(unit)
+    if unit is not None and peak is not None:
+        return Kernel(peak * FLOP_PER_TFLOP, kept.get(unit, 1.0), weights if unit == weights else f"{weights}, {unit}")
     if weights in {"int4", "fp8", "fp4"}:
         share = constant("weight_only_kernel_share")
         return Kernel(half_precision_flop_per_s(gpu), share, "weight-only, 16-bit products")
     return None
+
+
+def _unit(weights: str, activations: str | None) -> str | None:
+    """Unit that multiplies: that of the wider of weights and activations; None for weight-only kernels."""
+    if weights == "int4":
+        return "int8" if activations == "int8" else None
+    if weights in {"fp8", "fp4"} and activations in {"bf16", "fp16"}:
+        return None
+    return "fp8" if weights == "fp4" and activations == "fp8" else weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +77,13 @@ class Link:
     bytes_per_s: float
 
 
-def link_of(gpu: Gpu, tensor_parallel: int) -> Link:
-    """Link between the GPUs of a replica; a bridge joins two cards, more of them meet over PCIe."""
-    if gpu.link_kind in _SWITCHED or (gpu.link_kind == "nvlink-bridge" and tensor_parallel <= _BRIDGED_CARDS):
+def link_of(gpu: Gpu) -> Link:
+    """Link between the GPUs of a replica.
+
+    Cards that can carry an NVLink bridge are taken without one: it is an extra, and published runs on two such cards
+    (A100 PCIe, H100 PCIe, H100 NVL) are met over PCIe, but over-estimated by half with the bridge.
+    """
+    if gpu.link_kind in _SWITCHED:
         return _link("nvlink", gpu.link_kind, gpu.link_gb_per_s)
     if gpu.link_kind == "none":
         return _link("staged", "pcie without peer-to-peer", gpu.link_gb_per_s or gpu.pcie_gb_per_s / 2)
@@ -74,7 +98,11 @@ def _link(name: str, kind: str, gb_per_s: float) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One copy of a model on `tensor_parallel × pipeline_parallel` GPUs: its sizes and sustained ceilings."""
+    """One copy of a model on `tensor_parallel × pipeline_parallel` GPUs: its sizes and sustained ceilings.
+
+    `dense_weight_bytes` are read by every step; the input table is not among them. `mean_bits`: mean bits of a
+    weight, where a checkpoint's are known. Numbers may be arrays of the same length for all formulas of this module.
+    """
 
     model: LlmArchitecture
     weights: str
@@ -92,6 +120,10 @@ class Replica:
     kv_bytes_per_s: float
     link: Link
     kernel: Kernel
+    engine: Engine
+    host_s_per_step: float
+    vector_s_per_step: float
+    mean_bits: float | None = None
 
     @property
     def gpus(self) -> int:
@@ -107,12 +139,16 @@ def replica_of(
     kernel: Kernel,
     tensor_parallel: int,
     pipeline_parallel: int = 1,
+    engine: Engine | None = None,
+    mean_bits: float | None = None,
 ) -> Replica:
-    """Sizes and ceilings of a replica."""
+    """Sizes and ceilings of a replica; the engine is vLLM where none is given."""
+    engine = engine or default_engine()
     gpus = tensor_parallel * pipeline_parallel
-    experts = expert_weight_bytes(model, weights)
+    experts = expert_weight_bytes(model, weights, mean_bits)
     expert_flop = 2 * active_expert_parameters(model)
-    moe = constant("moe_kernel_share") if model.experts > 1 else 1.0
+    multiplied = model.active_parameters - looked_up_parameters(model)
+    table = looked_up_bytes(model, weights, mean_bits)
     bandwidth = gpus * gpu.memory_bandwidth_gb_per_s * BYTES_PER_GB
     return Replica(
         model=model,
@@ -120,38 +156,95 @@ def replica_of(
         kv=kv,
         tensor_parallel=tensor_parallel,
         pipeline_parallel=pipeline_parallel,
-        dense_weight_bytes=weight_bytes(model, weights) - experts,
+        dense_weight_bytes=max(0.0, weight_bytes(model, weights, mean_bits) - experts - table),
         expert_weight_bytes=experts,
-        dense_flop_per_token=max(0.0, 2 * matrix_parameters(model) - expert_flop),
+        dense_flop_per_token=max(0.0, 2 * multiplied - expert_flop),
         expert_flop_per_token=expert_flop,
         kv_bytes_per_token=kv_bytes_per_token(model, kv, tensor_parallel),
-        gemm_flop_per_s=gpus * kernel.peak_flop_per_s * constant("gemm_compute_share") * kernel.share * moe,
+        gemm_flop_per_s=gpus * _gemm_flop_per_s(gpu, model, kernel, engine),
         attention_flop_per_s=gpus * half_precision_flop_per_s(gpu) * constant("attention_compute_share"),
         weight_bytes_per_s=bandwidth * constant("gemm_bandwidth_share"),
         kv_bytes_per_s=bandwidth * constant("kv_bandwidth_share"),
-        link=link_of(gpu, tensor_parallel),
+        link=link_of(gpu),
         kernel=kernel,
+        engine=engine,
+        host_s_per_step=_host_s_per_layer(gpu, engine) * model.layers / pipeline_parallel,
+        vector_s_per_step=_vector_seconds(gpu, model, mean_bits or bits_per_weight(weights), engine) / gpus,
+        mean_bits=mean_bits,
     )
+
+
+def _gemm_flop_per_s(gpu: Gpu, model: LlmArchitecture, kernel: Kernel, engine: Engine) -> float:
+    """Sustained rate of matrix products on one GPU.
+
+    Engines with 16-bit accumulation run on that peak (GeForce cards have twice the other there).
+    """
+    moe = constant("moe_kernel_share") if model.experts > 1 else 1.0
+    if engine.fp16_accumulation:
+        peak = gpu.fp16_fp16acc_dense_tflop_per_s or gpu.fp16_dense_tflop_per_s or 0.0
+        return (peak * FLOP_PER_TFLOP or kernel.peak_flop_per_s) * constant("accumulating_compute_share") * moe
+    return kernel.peak_flop_per_s * constant("gemm_compute_share") * kernel.share * moe
+
+
+def _host_s_per_layer(gpu: Gpu, engine: Engine) -> float:
+    """Least time per layer that the host takes to launch a step, where a Python loop does it.
+
+    Consumer cards stand in desktop hosts, which were four to five times slower on the rows of small models (leaving
+    out each model in turn, the median error of their time per token stays below 10 %: docs/accuracy.md).
+    """
+    if not engine.host_loop:
+        return 0.0
+    return constant("host_layer_us_consumer" if gpu.consumer else "host_layer_us") / _US_PER_S
+
+
+def _vector_seconds(gpu: Gpu, model: LlmArchitecture, bits: float, engine: Engine) -> float:
+    """Time on the FP32 units in which a single-stream engine multiplies its vector by the weights.
+
+    Matrix-vector kernels unpack and accumulate outside the tensor cores, so cards with few FP32 units for their
+    bandwidth (A100, H100 PCIe) fall short of it: GPUs left out of the fit are met within 10 % (docs/accuracy.md).
+    """
+    if not engine.single_stream or not gpu.fp32_tflop_per_s:
+        return 0.0
+    packed = bits < BITS_PER_BYTE
+    operations = constant("vector_flop_per_packed_weight" if packed else "vector_flop_per_weight")
+    return operations * model.active_parameters / (gpu.fp32_tflop_per_s * FLOP_PER_TFLOP)
 
 
 def share_of_experts_touched(model: LlmArchitecture, tokens: float) -> float:
     """Expected share of distinct experts that `tokens` tokens reach: 1 − (1 − k/E)^M (uniform routing)."""
     if model.experts <= 1:
         return 1.0
-    return float(1 - (1 - model.experts_per_token / model.experts) ** tokens)
+    missed: float = (1 - model.experts_per_token / model.experts) ** tokens
+    return 1 - missed
 
 
-def touched_weight_bytes(replica: Replica, tokens: float) -> float:
-    """Weight bytes that a step of `tokens` tokens reads."""
-    return replica.dense_weight_bytes + replica.expert_weight_bytes * share_of_experts_touched(replica.model, tokens)
+def share_touched_in_step(model: LlmArchitecture, sequences: float, prompt_tokens: float, prompt: float) -> float:
+    """Mean share of experts that a step reaches when `prompt_tokens` per step come in bursts.
+
+    Prompts arrive whole or in pieces of up to 2,048 tokens, so most steps only decode and reach few experts.
+    """
+    if model.experts <= 1:
+        return 1.0
+    burst = larger(prompt_tokens, smaller(prompt, constant("prompt_burst_tokens")))
+    with_prompt = prompt_tokens / larger(burst, 1.0)
+    alone, together = (share_of_experts_touched(model, tokens) for tokens in (sequences, sequences + burst))
+    return (1 - with_prompt) * alone + with_prompt * together
 
 
-def gemm_flop(replica: Replica, tokens: float) -> float:
+def touched_weight_bytes(replica: Replica, sequences: float, prompt_tokens: float = 0.0, prompt: float = 0.0) -> float:
+    """Weight bytes that a step of `sequences` running sequences and `prompt_tokens` prompt tokens reads."""
+    share = share_touched_in_step(replica.model, sequences, prompt_tokens, prompt)
+    once = replica.dense_weight_bytes + replica.expert_weight_bytes * share
+    piece = replica.engine.prompt_chunk_tokens
+    return once if piece is None else once * larger(prompt_tokens / piece, 1.0)
+
+
+def gemm_flop(replica: Replica, sequences: float, prompt_tokens: float = 0.0, prompt: float = 0.0) -> float:
     """FLOP of a step's matrix products: 2 per active parameter and token, experts padded to whole tiles."""
-    model = replica.model
+    model, tokens = replica.model, sequences + prompt_tokens
     if model.experts <= 1:
         return (replica.dense_flop_per_token + replica.expert_flop_per_token) * tokens
-    experts_hit = model.experts * share_of_experts_touched(model, tokens)
+    experts_hit = model.experts * share_touched_in_step(model, sequences, prompt_tokens, prompt)
     padded = tokens + constant("expert_tile_padding_tokens") * experts_hit / model.experts_per_token
     return replica.dense_flop_per_token * tokens + replica.expert_flop_per_token * padded
 
@@ -172,10 +265,15 @@ def collective_seconds(replica: Replica, tokens: float) -> float:
 
 
 def overhead_seconds(replica: Replica, sequences: float) -> float:
-    """Time of a stage's step that no resource explains: engine loop, launches per layer, work per sequence."""
+    """Time of a stage's step that no resource explains: engine loop, launches per layer, work per sequence.
+
+    Single-stream engines have no loop to speak of; between pipeline stages activations are handed over.
+    """
     stages = replica.pipeline_parallel
+    loop_ms = 0.0 if replica.engine.single_stream else constant("step_overhead_ms") / stages
+    hop_ms = constant("pipeline_hop_ms") if stages > 1 else 0.0
     return (
-        constant("step_overhead_ms") / MS_PER_S / stages
+        (loop_ms + hop_ms) / MS_PER_S
         + constant("layer_overhead_us") / _US_PER_S * replica.model.layers / stages
         + constant("sequence_overhead_us") / _US_PER_S * sequences
     )
@@ -205,16 +303,18 @@ class StepTime:
 def step_time(replica: Replica, sequences: float, prompt_tokens: float, context: float, prompt: float) -> StepTime:
     """Time in which each of `sequences` sequences (per stage) gets a token while `prompt_tokens` are processed too.
 
-    `context` is the mean length of the running sequences, `prompt` the length of the prompts in the step.
+    `context` is the mean length of the running sequences, `prompt` the length of the prompts in the step. The GPUs
+    wait for the host where its launches take longer; a prompt alone is long enough to hide them.
     """
     tokens = sequences + prompt_tokens
     kv_bytes = sequences * tokens_held(replica.model, context) * replica.kv_bytes_per_token
-    step = StepTime(
-        compute=gemm_flop(replica, tokens) / replica.gemm_flop_per_s
-        + attention_flop(replica.model, prompt_tokens, prompt) / replica.attention_flop_per_s,
-        memory_bandwidth=touched_weight_bytes(replica, tokens) / replica.weight_bytes_per_s
-        + kv_bytes / replica.kv_bytes_per_s,
-        interconnect=collective_seconds(replica, tokens),
-        overhead=overhead_seconds(replica, sequences),
-    )
-    return step.scaled(replica.pipeline_parallel)
+    compute = gemm_flop(replica, sequences, prompt_tokens, prompt) / replica.gemm_flop_per_s
+    compute += attention_flop(replica.model, prompt_tokens, prompt) / replica.attention_flop_per_s
+    compute += (prompt_tokens == 0) * replica.vector_s_per_step
+    memory = touched_weight_bytes(replica, sequences, prompt_tokens, prompt) / replica.weight_bytes_per_s
+    memory += kv_bytes / replica.kv_bytes_per_s
+    interconnect = collective_seconds(replica, tokens)
+    overhead = overhead_seconds(replica, sequences)
+    worked = compute + memory + interconnect + overhead
+    waiting = larger((sequences > 0) * replica.host_s_per_step - worked, 0.0)
+    return StepTime(compute, memory, interconnect, overhead + waiting).scaled(replica.pipeline_parallel)

@@ -12,7 +12,9 @@ from optimizer.estimator.training import (
     model_flop_per_token,
     precision_speedup,
     recompute_flop_per_token,
+    sustained_peak_flop_per_s,
     sustained_share,
+    whole_run_share,
 )
 from optimizer.estimator.training_memory import TrainingPlan, required_bytes
 from optimizer.estimator.types import ServiceEstimate
@@ -59,7 +61,7 @@ def ceiling_steps(replica: Replica) -> tuple[Step, ...]:
             "C",
             replica.gemm_flop_per_s,
             "FLOP/s",
-            f"GPUs · dense peak · 0.70 · kernel share ({replica.kernel.label})",
+            f"GPUs · dense peak · {constant('gemm_compute_share'):g} · kernel share ({replica.kernel.label})",
             (
                 ("GPUs", replica.gpus),
                 ("peak", replica.kernel.peak_flop_per_s),
@@ -71,7 +73,7 @@ def ceiling_steps(replica: Replica) -> tuple[Step, ...]:
             "BW",
             replica.weight_bytes_per_s,
             "bytes/s",
-            "GPUs · bandwidth · 0.94",
+            f"GPUs · bandwidth · {constant('gemm_bandwidth_share'):g}",
             (("GPUs", replica.gpus), ("share", constant("gemm_bandwidth_share"))),
             _DOCS,
         ),
@@ -147,6 +149,14 @@ def training_steps(
     share = sustained_share(plan, layout.tensor_parallel)
     data_parallel = max(1, layout.least_gpus // layout.tensor_parallel)
     needed = required_bytes(plan, layout.tensor_parallel, data_parallel) / BYTES_PER_GB
+    recompute = (("c", constant("recompute_share")),)
+    fed = (("c", constant("training_flop_per_byte")),)
+    margin = (("margin", constant("training_memory_margin")), ("GPUs", layout.least_gpus))
+    width = (
+        ("tp", layout.tensor_parallel),
+        ("e", constant("training_compute_share")),
+        ("w", constant("training_width_half")),
+    )
     return (
         Step(
             "F",
@@ -162,12 +172,21 @@ def training_steps(
             str(plan.model.ref),
         ),
         Step("b", plan.micro_batch, "sequences", "micro-batch: as given, else the largest that fits", (), _DOCS),
-        Step("R", recompute_flop_per_token(plan), "FLOP/token", "1.1 · (2N + 4·L·h·s) if recomputed", (), _DOCS),
-        Step("eff", share, "1", "0.694 · (h/tp)/(h/tp + 341) · stack · run", (("tp", layout.tensor_parallel),), _DOCS),
-        Step("S", precision_speedup(gpu, plan), "1", "speed of the precision by Amdahl's law", (), _DOCS),
-        Step("memory", needed, "GB/GPU", "1.21 · prediction at the least GPUs", (("GPUs", layout.least_gpus),), _DOCS),
+        Step("R", recompute_flop_per_token(plan), "FLOP/token", "c · (2N + 4·L·h·s) if recomputed", recompute, _DOCS),
+        Step(
+            "peak", sustained_peak_flop_per_s(gpu), "FLOP/s", "min(16-bit dense peak, bandwidth · c)", fed, str(gpu.ref)
+        ),
+        Step("eff", share, "1", "e · (h/tp)/(h/tp + w) · stack · experts", width, _DOCS),
+        Step("S", precision_speedup(gpu, plan), "1", "speed of weight products relative to 16 bit", (), _DOCS),
+        Step("run", whole_run_share(plan), "1", "productive share of a whole run (restarts, evaluation)", (), _DOCS),
+        Step("memory", needed, "GB/GPU", "margin · prediction at the least GPUs", margin, _DOCS),
         Step("MFU", mfu, "1", "F ÷ time per token ÷ dense peak", (("GPUs", gpus),), str(gpu.ref)),
         Step(
-            "y", tokens_per_hour, "tokens/GPU-hour", "3600 ÷ ((F+R)/(peak·eff·S) + launch) ÷ (GPUs/8)^0.067", (), _DOCS
+            "y",
+            tokens_per_hour,
+            "tokens/GPU-hour",
+            "3600 ÷ (((weights ÷ S + attention ÷ a)/(peak·eff·run) + launch + offload) · (GPUs/8)^x)",
+            (("a", constant("training_attention_share")), ("x", constant("scale_exponent"))),
+            _DOCS,
         ),
     )

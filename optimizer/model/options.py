@@ -11,74 +11,14 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TypedDict
 
-from catalog.schema import CloudOffer, Gpu, ServerOffer
+from catalog.schema import CloudOffer, Gpu, ServerOffer, TypicalDiscount
+from optimizer.model.option import DEFAULT_IDLE_SHARE as DEFAULT_IDLE_SHARE
+from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
+from optimizer.model.option import DEFAULT_USEFUL_LIFE_MONTHS as DEFAULT_USEFUL_LIFE_MONTHS
+from optimizer.model.option import Option as Option
+from optimizer.model.prices import cheapest_estimates, estimated_reservations, with_terms
 from optimizer.problem.schema import OWN_PROVIDER, ExistingNodes, Offer, Options, Problem, Quote, Site
 from optimizer.units import HOURS_PER_DAY
-
-DEFAULT_USEFUL_LIFE_MONTHS = 60.0
-DEFAULT_RESIDUAL_FRACTION = 0.1
-DEFAULT_IDLE_SHARE = 0.3
-"""Idle power as a share of nameplate where nothing is said (shown as an assumption)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One way to have nodes of a GPU type. Money is per node, in the problem's currency."""
-
-    option_id: str
-    gpu_id: str
-    gpus_per_node: int
-    provider: str
-    region: str
-    purchase_option: str
-    billing: str
-    price_per_node_hour: float = 0.0
-    upfront_per_node: float = 0.0
-    capex_per_node: float = 0.0
-    installation_per_node: float = 0.0
-    term_months: float | None = None
-    cancellable: bool = False
-    lead_months: float = 0.0
-    min_nodes: int = 1
-    max_nodes: int | None = None
-    existing_nodes: int = 0
-    age_months: float = 0.0
-    availability: float = 1.0
-    interruptible: bool = False
-    interruptions_per_node_hour: float = 0.0
-    hours_lost_per_interruption: float = 0.0
-    useful_life_months: float = DEFAULT_USEFUL_LIFE_MONTHS
-    residual_points: tuple[tuple[float, float], ...] = ((0.0, 1.0), (DEFAULT_USEFUL_LIFE_MONTHS, 0.1))
-    retire_months: float | None = None
-    nameplate_kw: float = 0.0
-    idle_kw: float = 0.0
-    load_kw: float = 0.0
-    pue: float = 1.0
-    electricity_per_kwh: float = 0.0
-    hosting_per_kw_month: float = 0.0
-    maintenance_fraction_per_year: float = 0.0
-    source: str = ""
-    price_date: str = ""
-
-    @property
-    def held(self) -> bool:
-        """Whether nodes are held for a term or owned (else rented by the hour)."""
-        return self.billing == "holding"
-
-    @property
-    def productive_share(self) -> float:
-        """Useful share of a node's paid hours: availability ÷ (1 + interruption rate × hours lost each)."""
-        return self.availability / (1.0 + self.interruptions_per_node_hour * self.hours_lost_per_interruption)
-
-    @property
-    def pool(self) -> tuple[str, int, str, str]:
-        """Nodes that can work on one job together: same GPU, node size, provider and region."""
-        return (self.gpu_id, self.gpus_per_node, self.provider, self.region)
-
-    def held_until(self, arrival_month: float) -> float:
-        """Month at which a node that arrives at `arrival_month` leaves: end of term, retirement, or never."""
-        ends = [m for m in (self.term_months, self.retire_months) if m is not None]
-        return arrival_month + min(ends) if ends else float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,19 +199,18 @@ def list_supply(
     offers: Iterable[CloudOffer],
     servers: Iterable[ServerOffer],
     today: date,
+    typical: Sequence[TypicalDiscount] = (),
 ) -> Supply:
     """All options that the problem allows, in the order quotes, existing, catalog; dominated offers are left out.
 
-    `gpus` gives the licence class of cards; `today` dates the age of prices.
+    `gpus` gives the licence class of cards; `today` dates the age of prices; `typical` are the discounts by which
+    reservations are estimated, where the problem asks for them.
     """
     consumer = {gpu.gpu_id for gpu in gpus if gpu.consumer}
-    usd, wanted = _usd_rate(problem), problem.options
     found = [(from_quote(quote, problem.site), quote.consumer) for quote in problem.options.quotes]
     found += [(from_existing(nodes, i, problem.site), False) for i, nodes in enumerate(problem.options.existing)]
-    if problem.options.catalog:
-        found += [(from_cloud_offer(offer, usd), None) for offer in offers]
-        site = problem.site
-        found += [(from_server(server, site, usd), None) for server in servers] if site else []
+    listed = _of_the_catalog(problem, offers, servers) if problem.options.has_offers else []
+    found += [(with_terms(option, problem), None) for option in listed]
     kept: list[Option] = []
     left_out: list[LeftOut] = []
     for option, says_consumer in found:
@@ -280,10 +219,23 @@ def list_supply(
         if reason:
             left_out.append(LeftOut(option.option_id, option.gpu_id, reason))
         else:
-            prompt = option if wanted.lead_times else replace(option, lead_months=0.0)
-            kept.append(_with_stock_limit(prompt, problem))
+            kept.append(_as_delivered(option, problem))
+    guesses = estimated_reservations(listed, typical, problem)
+    allowed = [option for option in guesses if not _barred(option, problem, today, consumer=False)]
+    kept += [_as_delivered(option, problem) for option in cheapest_estimates(allowed, problem)]
     kept, dominated = drop_dominated(kept, problem)
     return Supply(tuple(kept), (*left_out, *dominated))
+
+
+def _of_the_catalog(problem: Problem, offers: Iterable[CloudOffer], servers: Iterable[ServerOffer]) -> list[Option]:
+    rate, site = _usd_rate(problem), problem.site
+    bought = [from_server(server, site, rate) for server in servers] if site else []
+    return [from_cloud_offer(offer, rate) for offer in offers] + bought
+
+
+def _as_delivered(option: Option, problem: Problem) -> Option:
+    prompt = option if problem.options.lead_times else replace(option, lead_months=0.0)
+    return _with_stock_limit(prompt, problem)
 
 
 def _usd_rate(problem: Problem) -> float:

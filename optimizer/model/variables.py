@@ -71,6 +71,12 @@ class WorkPlace:
         return math.ceil(self.least_occupied_gpus / self.option.gpus_per_node - 1e-9)
 
     @property
+    def most_nodes_at_once(self) -> float:
+        """Nodes that the job's largest size holds at once; no limit is infinity."""
+        top = self.most_occupied_gpus
+        return math.inf if top is None else math.ceil(top / self.option.gpus_per_node - 1e-9)
+
+    @property
     def useful_gpus_per_node(self) -> float:
         """Most GPUs per node that any size between least and most keeps busy: all, if one of them fills its nodes."""
         top, per_node = self.most_occupied_gpus, self.option.gpus_per_node

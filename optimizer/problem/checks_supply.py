@@ -43,8 +43,8 @@ def offer_names_differ(case: Case) -> Complaints:
 def there_is_something_to_choose(case: Case) -> Complaints:
     """Without the catalog there must be a quote or existing hardware."""
     options = case.problem.options
-    if not options.catalog and not options.quotes and not options.existing:
-        hint = "add options: quotes or existing, or allow the catalog"
+    if not options.has_offers and not options.quotes and not options.existing:
+        hint = "add options: quotes, existing or price_files, or allow the catalog"
         yield Complaint(("options", "catalog"), "without the catalog there is nothing to buy or rent", hint)
 
 
@@ -171,13 +171,52 @@ def limits_name_workloads(case: Case) -> Complaints:
 
 def limits_name_offers(case: Case) -> Complaints:
     """Without the catalog, stock and provider limits name quotes or existing hardware."""
-    if case.problem.options.catalog:
+    if case.problem.options.has_offers:
         return
     providers = provider_names(case.problem)
     for key, names, what in (("stock", offer_names(case), "offer"), ("providers", providers, "provider")):
         for name in getattr(case.problem.limits, key):
             if name not in names:
                 yield no_such(("limits", key, name), name, names, what, at_key=True)
+
+
+def discounts_say_what_and_how_much(case: Case) -> Complaints:
+    """A discount names something and gives a share or a price; the same thing is not given twice."""
+    seen: set[tuple[str | None, ...]] = set()
+    for index, terms in enumerate(case.problem.options.discounts):
+        path: Path = ("options", "discounts", index)
+        if (terms.percent is None) == (terms.price is None):
+            yield Complaint(
+                path, "a discount needs either percent or price", "write percent: 12 %, or price: 21.6 USD/h"
+            )
+        if terms.price is not None and terms.purchase == "owned":
+            hint = "write a quote (options: quotes), with power and term of life"
+            yield Complaint((*path, "price"), "a price of your own for a server", hint, at_key=True)
+        if not terms.words:
+            yield Complaint(path, "a discount on everything", "name a provider, gpu, option or purchase")
+        what = (terms.provider, terms.gpu, terms.option, terms.purchase)
+        if what in seen:
+            yield Complaint(path, f"a second discount for {terms.words}", "keep one of them")
+        seen.add(what)
+
+
+def own_prices_are_timed(case: Case) -> Complaints:
+    """A private price of a rented node is per time."""
+    for index in range(len(case.problem.options.discounts)):
+        path: Path = ("options", "discounts", index, "price")
+        raw = value_at(case.data, path)
+        if isinstance(raw, str) and "/" not in split_quantity(raw)[1] and not case.normalised:
+            message = f"a rented node has a price per time, found {shown(raw)}"
+            yield Complaint(path, message, f'write "{raw.strip()}/h", or /month, /year')
+
+
+def discounts_have_a_catalog(case: Case) -> Complaints:
+    """Discounts and estimates are of the catalog's offers."""
+    options = case.problem.options
+    for key in ("discounts", "estimated_discounts"):
+        if getattr(options, key) and not options.has_offers:
+            hint = "leave them out, or allow the catalog"
+            yield Complaint(("options", key), f"{key} without the catalog", hint, at_key=True)
 
 
 def currencies_are_foreign(case: Case) -> Complaints:
@@ -194,7 +233,7 @@ def catalog_prices_can_be_converted(case: Case) -> Complaints:
     """The catalog's prices are dollars: another currency needs their rate."""
     problem = case.problem
     foreign = problem.currency != CATALOG_CURRENCY and CATALOG_CURRENCY not in problem.exchange_rates
-    if problem.options.catalog and foreign:
+    if problem.options.has_offers and foreign:
         rate = f"{{rate: <{problem.currency} per USD>, date: <YYYY-MM-DD>}}"
         hint = f"add exchange_rates: {{USD: {rate}}}, or options: {{catalog: false}}"
         yield Complaint(("currency",), f"the catalog's prices are in USD, the problem's in {problem.currency}", hint)
@@ -213,6 +252,9 @@ SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     measured_offers_exist,
     limits_name_workloads,
     limits_name_offers,
+    discounts_say_what_and_how_much,
+    own_prices_are_timed,
+    discounts_have_a_catalog,
     currencies_are_foreign,
     catalog_prices_can_be_converted,
 )

@@ -10,7 +10,8 @@ from catalog.load import Catalog
 from optimizer.problem.checks_supply import provider_names
 from optimizer.problem.messages import suggestion
 from optimizer.problem.positions import Findings, Path, Source
-from optimizer.problem.schema import Limits, Options, Problem
+from optimizer.problem.schema import Discount, Limits, Options, Problem, Site
+from optimizer.quantities import Currencies
 
 
 def canonical_names(problem: Problem, catalog: Catalog, source: Source | None = None) -> Problem:
@@ -40,6 +41,7 @@ def settle_names(problem: Problem, catalog: Catalog, findings: Findings) -> Prob
         ],
         "options": names.options(problem.options),
         "limits": names.limits(problem.limits),
+        "site": names.site(problem.site),
     }
     known = Findings(findings.source, list(findings.items))
     findings.items.extend(item for item in names.findings.items if not known.touch(item[0]))
@@ -99,10 +101,48 @@ class _Names:
         changes: dict[str, Any] = {"gpus": self.gpu_list((*path, "gpus"), options.gpus)}
         for key in ("quotes", "existing"):
             changes[key] = [self.with_gpu((*path, key, i), one) for i, one in enumerate(getattr(options, key))]
+        changes["discounts"] = [self.discount((*path, "discounts", i), one) for i, one in enumerate(options.discounts)]
         for key in ("allow", "deny"):
             for index, name in enumerate(getattr(options.providers, key) or ()):
                 self.known_provider(name, (*path, "providers", key, index))
         return options.model_copy(update=changes)
+
+    def site(self, site: Site | None) -> Site | None:
+        """The site with the price of electricity of its region, where the buyer gives none."""
+        if site is None or site.region is None:
+            return site
+        path: Path = ("site", "region")
+        try:
+            row = self.catalog.electricity(site.region)
+        except UnknownNameError as error:
+            hint = f"write {_either(error.suggestions)}, or leave it out and write electricity"
+            self.findings.add(path, f'no price of electricity for "{site.region}"', hint)
+            return site
+        if "electricity" in site.model_fields_set:
+            return site
+        try:
+            price = (row.value or 0.0) * self._currencies().factor(row.unit[:3])
+        except ValueError as error:
+            message, _, hint = str(error).partition("; ")
+            self.findings.add(path, message, hint)
+            return site
+        return site.model_copy(update={"electricity": price})
+
+    def _currencies(self) -> Currencies:
+        rates = {code: one.rate for code, one in self.problem.exchange_rates.items()}
+        return Currencies(self.problem.currency, rates)
+
+    def discount(self, path: Path, terms: Discount) -> Discount:
+        """A discount with its GPU's id; provider and offer must match some of the catalog's."""
+        settled: Discount = self.with_gpu(path, terms)
+        if terms.provider is not None:
+            self.known_provider(terms.provider, (*path, "provider"))
+        if terms.option is not None and self.problem.options.has_offers:
+            ids = self.catalog_ids()
+            if not _among(terms.option, ids, pattern=True):
+                hint = suggestion(terms.option, ids, "offers")
+                self.findings.add((*path, "option"), f'unknown offer "{terms.option}"', hint)
+        return settled
 
     def limits(self, limits: Limits) -> Limits:
         gpus: dict[str, int] = {}
@@ -120,7 +160,7 @@ class _Names:
 
     def known_provider(self, name: str, path: Path, *, at_key: bool = False) -> None:
         own = provider_names(self.problem)
-        if _among(name, own, pattern=not at_key) or not self.problem.options.catalog:
+        if _among(name, own, pattern=not at_key) or not self.problem.options.has_offers:
             return
         providers = sorted({offer.provider for offer in self.catalog.offers()}.union(own))
         if not _among(name, providers, pattern=not at_key):
@@ -129,12 +169,16 @@ class _Names:
 
     def known_offer(self, name: str, path: Path) -> None:
         own = [offer.name for offer in self._own_offers() if offer.name]
-        if name in own or not self.problem.options.catalog:
+        if name in own or not self.problem.options.has_offers:
             return
-        ids = [offer.offer_id for offer in self.catalog.offers()] + [one.server_id for one in self.catalog.servers()]
+        ids = self.catalog_ids()
         if name not in ids:
             hint = suggestion(name, [*own, *ids], "offers")
             self.findings.add(path, f'unknown offer "{name}"', hint, at_key=True)
+
+    def catalog_ids(self) -> list[str]:
+        """Ids of the catalog's offers and servers."""
+        return [one.offer_id for one in self.catalog.offers()] + [one.server_id for one in self.catalog.servers()]
 
     def _own_offers(self) -> list[Any]:
         return [*self.problem.options.quotes, *self.problem.options.existing]

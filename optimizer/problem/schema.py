@@ -60,6 +60,8 @@ class Finance(Model):
 class Site(Model):
     """Where owned hardware stands. Left out: owned hardware is not considered, unless quoted."""
 
+    region: str | None = None
+    """Where its electricity is from, e.g. "US CA" or "EU average": the catalog's price there, unless you give yours."""
     electricity: MoneyPerKwh = 0.0
     pue: Annotated[float, Field(ge=1, le=3)] = 1.0
     hosting: MoneyPerKwMonth = 0.0
@@ -196,6 +198,37 @@ class ExistingNodes(Offer):
     """Per node and hour (signed reservation)."""
 
 
+class Discount(Model):
+    """A price of your own for rented offers of the catalog: an enterprise discount, or a private price.
+
+    It holds where all that is named matches; of several that do, the last one counts. Servers of the catalog are meant
+    only with `purchase: owned` (a private price of a server, or of a node nobody lists, is a quote).
+    """
+
+    provider: str | None = None
+    """Provider (a name pattern)."""
+    gpu: str | None = None
+    """GPU type."""
+    option: str | None = None
+    """Offer of the catalog, by its id (a pattern: aws/us-*)."""
+    purchase: PurchaseOption | None = None
+    """Way of paying; every rented one by default."""
+    percent: Fraction | None = None
+    """Off the list price."""
+    price: MoneyPerHour | None = None
+    """Instead of the list price, per node and hour (`21.6 USD/h`)."""
+    per: Literal["node", "gpu"] = "node"
+    """Whether the price is per node or per GPU."""
+    date: Day | None = None
+    """Day of the price; a discount leaves the list price's."""
+    source: str = "buyer's terms"
+
+    @property
+    def words(self) -> str:
+        """What it holds for, e.g. `aws, H100-80GB-SXM, on-demand`."""
+        return ", ".join(part for part in (self.provider, self.gpu, self.option, self.purchase) if part)
+
+
 class AllowDeny(Model):
     """Names allowed and names barred."""
 
@@ -216,12 +249,25 @@ class Options(Model):
     """Region patterns (us-*, eu-west-1)."""
     catalog: bool = True
     """Whether the catalog's offers are considered beside quotes and existing hardware."""
+    price_files: list[str] = Field(default_factory=list)
+    """Files of offers (as `gpumix catalog import` writes them), relative to this file; their rows replace the catalog's
+    rows of the same id. With `catalog: false` they are the only offers beside quotes and existing hardware."""
     price_age_limit: Hours | None = None
     """Leave out prices older than this (and prices without a date)."""
     lead_times: bool = True
     """Whether delivery takes its time; false supposes that what is ordered is in service at once."""
+    discounts: list[Discount] = Field(default_factory=list)
+    """Your own terms for offers of the catalog: discounts and private prices."""
+    estimated_discounts: Literal["low", "mid", "high"] | None = None
+    """Also consider reservations nobody quoted, priced from on-demand by the discounts that the literature gives
+    (12 months: 30, 45 or 60 % off; 36 months: 30, 50 or 70 %); off by default, estimates and no offers."""
     quotes: list[Quote] = Field(default_factory=list)
     existing: list[ExistingNodes] = Field(default_factory=list)
+
+    @property
+    def has_offers(self) -> bool:
+        """Whether offers of the catalog or of price files are considered."""
+        return self.catalog or bool(self.price_files)
 
 
 class ProviderLimit(Model):

@@ -58,10 +58,15 @@ def resource_words(resource: str) -> str:
 
 
 def short_source(source: str, day: str = "") -> str:
-    """Where a price is from, in short: `offers/aws.csv:7, 2026-07-20`, or the buyer's words and the day."""
+    """Where a price is from, in short: `offers/aws.csv:7, 2026-07-20`, or the buyer's words and the day.
+
+    A list price that the buyer's terms or an estimate changed stays beside what became of it.
+    """
+    source, changed, terms = source.partition("; list price ")
     found = re.match(r"(?:\S*/)?((?:offers/)?[^/\s]+\.csv:\d+) \(", source)
     place = found.group(1) if found else source
-    return f"{place}, {day or 'no date'}" if place else day
+    short = f"{place}, {day or 'no date'}" if place else day
+    return f"{short}{changed}{re.sub(r' [(]((?!estimate[)]).*?)[)]$', '', terms)}" if changed else short
 
 
 def counted(count: int, noun: str) -> str:

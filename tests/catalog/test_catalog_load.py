@@ -202,6 +202,7 @@ def test_version_changes_with_any_byte(directory: Path) -> None:
         "offers/lambda.csv",
         "servers.csv",
         "site_costs.csv",
+        "typical_discounts.csv",
     }
     day, _, digest = before.version.partition("+")
     assert (len(day), len(digest)) == (10, 8)

@@ -160,11 +160,10 @@ def test_e14_counted_parameters_match_the_published_totals() -> None:
 
 
 def test_collectives_run_over_the_link_that_joins_the_cards() -> None:
-    """NVLink for all, a bridge for two cards, PCIe beyond it or alone, host memory without peer-to-peer."""
+    """NVLink where a switch joins all, PCIe alone or where a bridge could be, host memory without peer-to-peer."""
     bridged = gpu(link_kind="nvlink-bridge")
-    assert link_of(A100, 8).kind == "nvlink"
-    assert (link_of(bridged, 2).kind, link_of(bridged, 4).kind) == ("nvlink-bridge", "pcie")
-    assert link_of(RTX_4090, 2).kind == "pcie without peer-to-peer"
+    assert [link_of(card).kind for card in (A100, bridged)] == ["nvlink", "pcie"]
+    assert link_of(RTX_4090).kind == "pcie without peer-to-peer"
     own = gpu(link_kind="pcie", link_gb_per_s=50.0)
-    assert link_of(own, 2).bytes_per_s == 2 * link_of(bridged, 4).bytes_per_s
-    assert link_of(A100, 2).bytes_per_s > link_of(own, 2).bytes_per_s > link_of(RTX_4090, 2).bytes_per_s
+    assert link_of(own).bytes_per_s == 2 * link_of(bridged).bytes_per_s
+    assert link_of(A100).bytes_per_s > link_of(own).bytes_per_s > link_of(RTX_4090).bytes_per_s

@@ -183,6 +183,19 @@ def test_least_size_binds_at_once_under_limits(limit: Data, most: Data) -> None:
     assert close(least_cost(data), 10.0 * 20)
 
 
+@pytest.mark.parametrize(("stock", "together"), [(3, False), (4, True)])
+@pytest.mark.parametrize("limit", ["stock", "provider", "gpus"])
+def test_jobs_that_do_not_fit_together_take_turns(limit: str, stock: int, together: bool) -> None:
+    """Two jobs of exactly 2 GPUs for 75 of 100 hours need 4 nodes: with 3 one of them goes elsewhere."""
+    jobs = [job(f"job-{i}", 150.0, min_gpus=2, max_gpus=2, deadline="100 h") for i in (0, 1)]
+    offers = [on_demand("a", "A", provider="north"), on_demand("b", "B", price=10.0)]
+    measured = [works(f"job-{i}", gpu=gpu) for i in (0, 1) for gpu in ("A", "B")]
+    limits = {"stock": {"stock": {"a": stock}}, "provider": {"providers": {"north": {"max_nodes": stock}}}}
+    limits["gpus"] = {"gpus": {"A": stock}}
+    data = problem(jobs, offers, measured, months=1, limits=limits[limit])
+    assert close(least_cost(data), 300.0 if together else 1650.0)
+
+
 def test_two_offers_of_one_pool_under_one_limit() -> None:
     """A job that may use two offers of a provider, each in nodes of its least size, under the provider's limit."""
     offers = [on_demand(f"offer-{i}", "A", 2, 1.0 + i, provider="north", max_nodes=4 - i) for i in (0, 1)]

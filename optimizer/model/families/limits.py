@@ -84,11 +84,26 @@ def _rented_limit(
         index = (label or next(iter(weights)), *cell_index(instance, key))
         if held or mean:
             yield row(family, index, [*held, *mean], "<=", limit, unit)
+        yield from _take_turns(family, index, hired[key], weights, limit)
         for place in hired[key]:
             if place.hired_on is not None:
                 at_once = weights[place.option.option_id] * place.least_nodes_at_once
                 who = (place.demand.name, str(place.alternative), place.option.option_id)
                 yield row(family, (*index, *who), [*held, (place.hired_on, at_once)], "<=", limit, unit)
+
+
+def _take_turns(
+    family: str, index: tuple[str, ...], places: Iterable[WorkPlace], weights: dict[str, float], limit: float
+) -> Iterator[Row]:
+    """Σ time ≤ 1 of jobs that never fit the limit together: each needs its mean ÷ its most nodes of the time."""
+    turns = []
+    for place in places:
+        weight = weights[place.option.option_id]
+        if place.nodes is not None and limit / 2 < weight * place.least_nodes_at_once <= limit:
+            most = min(limit / weight, place.most_nodes_at_once)
+            turns.append((place.nodes, place.nodes_per_share / most))
+    if len(turns) > 1:
+        yield row(family, (*index, "take-turns"), turns, "<=", 1.0, "share of time")
 
 
 def interruptible_share(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:

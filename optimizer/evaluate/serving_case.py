@@ -1,0 +1,210 @@
+"""A row of a serving measurement as the estimator's own terms: model, GPU, replica, request, load."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from catalog.load import Catalog
+from catalog.schema import Gpu, LlmArchitecture, SourceRef
+from optimizer.estimator.engines import Engine, engine_named
+from optimizer.estimator.inference import RequestShape
+from optimizer.estimator.roofline import Replica, kernel_for, replica_of
+from optimizer.evaluate.rows import catalog_model, gpu_of, number, positive, required_positive, text
+from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
+
+KINDS = ("decode", "prefill", "static", "maxthr", "mlperf", "serve", "serve_qps")
+SERVER_LIMITS = "SLO"
+_NO_LIMIT = {"", "inf", "max", SERVER_LIMITS}
+_BILLION = 1e9
+_PACKED_BITS = 8
+_WEIGHTS = {
+    "fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "fp4": "fp4",
+    "nvfp4": "fp4", "mxfp4": "fp4",
+}  # fmt: skip
+_KV = {"": "fp16", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8", "int8": "int8", "int4": "int4"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCase:
+    """What a row says of a run, without anything that was measured."""
+
+    kind: str
+    gpu: Gpu
+    model: LlmArchitecture
+    engine: Engine
+    weights: str
+    activations: str
+    kv: str
+    mean_bits: float | None
+    tensor_parallel: int
+    pipeline_parallel: int
+    shape: RequestShape
+    batch: float | None
+    concurrency: float | None
+    server_limits: bool
+    requests_per_s: float | None
+
+    def replica(self) -> Replica:
+        """Replica of the row.
+
+        Raises
+        ------
+        NotPredictableError
+            If the GPU cannot compute in the row's precision.
+        """
+        kernel = kernel_for(self.gpu, self.weights, self.activations or None)
+        if kernel is None:
+            msg = f"{self.gpu.gpu_id} has no {self.weights} unit"
+            raise NotPredictableError(msg)
+        return replica_of(
+            self.gpu,
+            self.model,
+            self.weights,
+            self.kv,
+            kernel,
+            self.tensor_parallel,
+            self.pipeline_parallel,
+            self.engine,
+            self.mean_bits,
+        )
+
+
+def serving_case(row: Mapping[str, str], catalog: Catalog) -> ServingCase:
+    """Inputs of a row: its own columns first, then the catalog by the model's name; never measured columns or notes.
+
+    Raises
+    ------
+    UnreadableCellError
+        If a cell does not hold what its column is for.
+    NotPredictableError
+        If the GPU or the model's shape is not known.
+    """
+    kind = text(row, "kind")
+    if kind not in KINDS:
+        msg = f"column kind: found {kind!r}, write one of {', '.join(KINDS)}"
+        raise UnreadableCellError(msg)
+    concurrency = text(row, "concurrency")
+    weights = _weights(row)
+    return ServingCase(
+        kind=kind,
+        gpu=gpu_of(row, catalog),
+        model=architecture(row, catalog),
+        engine=engine_named(text(row, "engine")),
+        weights=weights,
+        activations=_activations(row),
+        kv=_word(row, "kv_precision", _KV),
+        mean_bits=positive(row, "weight_bits"),
+        tensor_parallel=_count(row, "tp", _replica_gpus(row)),
+        pipeline_parallel=_count(row, "pp", 1),
+        shape=RequestShape("all", _length(row, "input_len"), _length(row, "output_len")),
+        batch=None if text(row, "batch") in _NO_LIMIT else positive(row, "batch"),
+        concurrency=None if concurrency in _NO_LIMIT else positive(row, "concurrency"),
+        server_limits=concurrency == SERVER_LIMITS,
+        requests_per_s=required_positive(row, "request_rate_rps") if kind == "serve_qps" else None,
+    )
+
+
+def _replica_gpus(row: Mapping[str, str]) -> int:
+    """Tensor-parallel size where `tp` is empty: all GPUs of the replica."""
+    return _count(row, "gpus_per_replica", 1) // _count(row, "pp", 1) or 1
+
+
+def _count(row: Mapping[str, str], column: str, default: int) -> int:
+    value = positive(row, column)
+    if value is None:
+        return default
+    if value != int(value):
+        msg = f"column {column}: found {text(row, column)!r}, write a whole number"
+        raise UnreadableCellError(msg)
+    return int(value)
+
+
+def _length(row: Mapping[str, str], column: str) -> float:
+    value = number(row, column)
+    if value is not None and value < 0:
+        msg = f"column {column}: found {text(row, column)!r}, write tokens from 0 on"
+        raise UnreadableCellError(msg)
+    return value or 0.0
+
+
+def _word(row: Mapping[str, str], column: str, known: Mapping[str, str]) -> str:
+    word = text(row, column).casefold()
+    if word not in known:
+        msg = f"column {column}: found {text(row, column)!r}, write one of {', '.join(name for name in known if name)}"
+        raise UnreadableCellError(msg)
+    return known[word]
+
+
+def _weights(row: Mapping[str, str]) -> str:
+    """Weight format; formats of other names (w3, Q4_K_M) count as packed integers by their bits."""
+    word = text(row, "weight_precision").casefold()
+    bits = positive(row, "weight_bits")
+    if word not in _WEIGHTS and bits is not None and bits < _PACKED_BITS:
+        return "int4"
+    return _word(row, "weight_precision", _WEIGHTS)
+
+
+def _activations(row: Mapping[str, str]) -> str:
+    return _word(row, "act_precision", _WEIGHTS) if text(row, "act_precision") else ""
+
+
+def architecture(row: Mapping[str, str], catalog: Catalog) -> LlmArchitecture:
+    """Shape of the row's model: columns of the row over those of the catalog; dense where neither knows of experts.
+
+    Raises
+    ------
+    NotPredictableError
+        If neither gives the shape, or the row's model has experts that neither describes.
+    """
+    known = catalog_model(row, catalog)
+    total = positive(row, "params_total_b")
+    active = positive(row, "params_active_b")
+    if known is None:
+        known = _described(row, total)
+        if active is not None and total is not None and active < total:
+            msg = f"model {text(row, 'model')!r} is not in the catalog, and its experts are not in the row"
+            raise NotPredictableError(msg)
+    return replace(
+        known,
+        parameters=known.parameters if total is None else total * _BILLION,
+        active_parameters=known.active_parameters if active is None else active * _BILLION,
+        layers=_count(row, "layers", known.layers),
+        hidden_size=_count(row, "hidden", known.hidden_size),
+        attention_heads=_count(row, "heads", known.attention_heads),
+        kv_heads=_count(row, "kv_heads", known.kv_heads),
+        head_dim=_count(row, "head_dim", known.head_dim),
+    )
+
+
+def _described(row: Mapping[str, str], total: float | None) -> LlmArchitecture:
+    """Record of a dense model that the catalog does not know."""
+    shape = {name: positive(row, name) for name in ("layers", "hidden", "heads")}
+    missing = [name for name, value in {"params_total_b": total, **shape}.items() if value is None]
+    if missing:
+        msg = f"model {text(row, 'model')!r} is not in the catalog, and the row lacks {', '.join(missing)}"
+        raise NotPredictableError(msg)
+    hidden, heads = int(shape["hidden"] or 0), int(shape["heads"] or 0)
+    return LlmArchitecture(
+        model_id=text(row, "model"),
+        family="row",
+        parameters=(total or 0.0) * _BILLION,
+        active_parameters=(total or 0.0) * _BILLION,
+        layers=int(shape["layers"] or 0),
+        hidden_size=hidden,
+        attention_heads=heads,
+        kv_heads=heads,
+        head_dim=hidden // heads,
+        ffn_size=0,
+        gated_ffn=True,
+        vocabulary_size=0,
+        tied_embeddings=False,
+        qkv_bias=False,
+        experts=1,
+        experts_per_token=1,
+        expert_ffn_size=0,
+        shared_experts=0,
+        sliding_window_tokens=None,
+        max_context_tokens=None,
+        confidence="row",
+        notes="",
+        ref=SourceRef("row", 0, text(row, "source"), None),
+    )

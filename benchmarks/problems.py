@@ -28,11 +28,10 @@ def main() -> None:
         total = time.perf_counter() - started
         model = linear_model(build(prepare(problem, catalog).instance()))
         started = time.perf_counter()
-        inside = solve_model(model, SolverSettings(gap=0)).search_s
+        inside = solve_model(model, SolverSettings(gap=0)).seconds
         outside = f"{total - inside:16.2f}" if plan.status == "optimal" else f"{'(diagnosis)':>16}"
-        print(
-            f"{path.stem:32} {plan.status:10} {total:8.2f} {outside} {plan.model['variables']:10,} {plan.model['rows']:8,}"
-        )
+        size = f"{plan.model['variables']:10,} {plan.model['rows']:8,}"
+        print(f"{path.stem:32} {plan.status:10} {total:8.2f} {outside} {size}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,11 @@ PROBLEM = str(ROOT / "problems" / "platform.yaml")
 COMMANDS = {
     "import typer, rich": [sys.executable, "-c", "import typer, rich"],
     "gpumix --help": [sys.executable, "-m", "optimizer", "--help"],
-    "import pulp, highspy, pydantic, typer, yaml": [sys.executable, "-c", "import pulp, highspy, pydantic, typer, yaml"],
+    "import pulp, highspy, pydantic, typer, yaml": [
+        sys.executable,
+        "-c",
+        "import pulp, highspy, pydantic, typer, yaml",
+    ],
     "gpumix check": [sys.executable, "-m", "optimizer", "check", PROBLEM],
 }
 RATIOS = (
@@ -37,7 +41,7 @@ def main() -> None:
     """Run all commands in turn and print medians and ratios."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     found: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for name, command in COMMANDS.items():
+    for command in COMMANDS.values():
         seconds(command)  # warm up the file cache
     for _ in range(runs):
         for name, command in COMMANDS.items():

@@ -32,9 +32,7 @@ from optimizer.units import (
 class Model(BaseModel):
     """Base of all input schemas: frozen, unknown keys refused, no NaN or infinity, no silent coercion."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, strict=True, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True, defer_build=True)
 
 
 _CURRENCY_CODE = re.compile(r"(?:[A-Z]{3})?")

@@ -139,7 +139,7 @@ class _Answer:
         """What the answer was made from, for audit and explain."""
         estimates = dataclasses.asdict(self.prepared.estimates)
         return {
-            "problem": self.prepared.problem.model_dump(mode="json", by_alias=True),
+            "problem": self.prepared.problem.model_dump(mode="json", by_alias=True, exclude_unset=True),
             "options": [dataclasses.asdict(option) for option in self.prepared.supply.options],
             "estimates": {key: estimates[key] for key in ("demands", "services", "jobs")},
             "sources": self.sources,

@@ -2,7 +2,7 @@
 
     python tests/oracle_to_problem.py FACTS.json > problem.yaml
 
-The facts name their own GPU types and give throughputs, prices and powers, so everything becomes measurements and quotes.
+The facts name their own GPU types and give throughputs, prices and powers, so all becomes measurements and quotes.
 """
 
 import json

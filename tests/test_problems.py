@@ -1,6 +1,6 @@
 """Every shipped problem: it solves, its cost is the recorded one, and the audit finds nothing.
 
-    python tests/test_problems.py --record      writes tests/problem_costs.json anew (after a change of catalog or estimator)
+    python tests/test_problems.py --record      writes tests/problem_costs.json anew
 """
 
 import json
@@ -19,6 +19,7 @@ from optimizer.solver.milp import SolverSettings
 
 ROOT = Path(__file__).parent.parent
 RECORDED = Path(__file__).parent / "problem_costs.json"
+Costs = dict[str, dict[str, float | str | None]]
 FILES = sorted((ROOT / "problems").glob("*.yaml"))
 
 
@@ -30,12 +31,12 @@ def answer(path: Path) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def recorded() -> dict[str, dict[str, float | str | None]]:
+def recorded() -> Costs:
     return json.loads(RECORDED.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_shipped_problem_has_its_recorded_cost(path: Path, recorded: dict[str, dict[str, float | str | None]]) -> None:
+def test_a_shipped_problem_has_its_recorded_cost(path: Path, recorded: Costs) -> None:
     """Least cost at gap 0, status, and an audit without findings."""
     plan = answer(path)
     expected = recorded[path.stem]
@@ -47,7 +48,9 @@ def test_a_shipped_problem_has_its_recorded_cost(path: Path, recorded: dict[str,
         assert report.ok, report.findings[:3]
 
 
-def test_there_are_at_least_ten_problems_and_each_is_recorded(recorded: dict[str, dict[str, float | str | None]]) -> None:
+def test_there_are_at_least_ten_problems_and_each_is_recorded(
+    recorded: Costs,
+) -> None:
     """The records and the files belong together."""
     assert len(FILES) >= 10
     assert set(recorded) == {path.stem for path in FILES}
@@ -66,7 +69,7 @@ def test_article_2_rule_of_thumb_gives_4352_64_cards() -> None:
 
 
 def test_article_2_by_the_default_method_takes_35_to_60_cards() -> None:
-    """The same job by 6·N·D, dense BF16 peak and a reachable utilisation, with its bytes per token among the assumptions."""
+    """The same job by 6·N·D, dense BF16 peak and a reachable utilisation, its bytes per token among the assumptions."""
     plan = plan_of("article-2-training")
     hours = sum(rental.gpu_hours for rental in plan.rentals)
     assert 35 <= hours / 120 <= 60
@@ -75,7 +78,12 @@ def test_article_2_by_the_default_method_takes_35_to_60_cards() -> None:
 
 @pytest.mark.parametrize(
     ("name", "cards"),
-    [("article-3-inference-rule", 2), ("article-4-batch", 3), ("article-7-shop-bot", 12), ("article-7-shop-bot-headroom", 16)],
+    [
+        ("article-3-inference-rule", 2),
+        ("article-4-batch", 3),
+        ("article-7-shop-bot", 12),
+        ("article-7-shop-bot-headroom", 16),
+    ],
 )
 def test_article_counts_of_cards(name: str, cards: int) -> None:
     """§3: 100,000 requests/s at 72,132 each; §4: 2.22 → 3; §7: 11.57 → 12, and 16 with a third of headroom."""
@@ -85,7 +93,7 @@ def test_article_counts_of_cards(name: str, cards: int) -> None:
 def test_article_5_one_24_gb_card_cannot_hold_70b_in_four_bits() -> None:
     """The rejection says what was required and what was there."""
     plan = plan_of("article-5-quantised-70b")
-    found = [r for r in plan.rejections if r["gpu"] == "RTX-4090" and r["resource"] == "memory"]
+    found = [r for r in plan.rejections if r["gpu_id"] == "RTX-4090" and r["resource"] == "memory"]
     assert any(r["required"] > r["available"] for r in found)
 
 

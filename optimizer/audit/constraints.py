@@ -18,12 +18,13 @@ ROUNDING = 1e-9
 DUST_SIZE = 1e-3
 """Rows of nothing may hold the solver's dust: they are compared as if of this size."""
 _INNER_ROWS = {
-    "pool_capacity": ("on", "groups", "beside", "any"),
+    "pool_capacity": ("on", "groups", "beside", "any", "at-once", "at-once-least"),
+    "supply_limit": ("at-once",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
 }
 """Rows on helper variables that a plan does not hold, by the last word of their index."""
-_AT_ONCE = {"supply_limit": 5, "provider_limit": 5}
+_AT_ONCE = {"supply_limit": 6, "provider_limit": 6}
 """Rows of a job's least size beside the rest, by the length of their index."""
 
 

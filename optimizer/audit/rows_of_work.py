@@ -79,7 +79,7 @@ def job_rows(case: Case, works: list[Working]) -> Iterator[DerivedRow]:
     for run in case.runs:
         entries, ways = by_run[run.name], case.ways[run.job.name]
         amounts = [w.record.amount for w in entries]
-        yield derived_row("deadline", (run.name,), amounts, ">=", run.amount, run.unit)
+        yield derived_row("deadline", (run.name,), amounts, "=", run.amount, run.unit)
         yield from _job_spot_rows(case, run, entries)
         if len(ways) > 1:
             yield from _choice_rows(run, entries, len(ways))

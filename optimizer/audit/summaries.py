@@ -109,16 +109,17 @@ def _of_jobs(works: list[Working]) -> dict[Who, list[AssignmentRecord]]:
 
 def _job_record(who: Who, works: list[Working]) -> AssignmentRecord:
     first = works[0]
-    peak = max(w.gpus for w in works)
+    group = first.member.estimate.deployment.gpus_per_replica
+    peak = max(max(math.ceil(w.gpus / group - TOLERANCE) * group, w.way.least_gpus) for w in works)
     return AssignmentRecord.model_construct(
         workload=who[0],
         request_class=None,
         gpu=first.option.gpu_id,
         option=who[2],
         deployment=who[3],
-        replicas_peak=peak / first.member.estimate.deployment.gpus_per_replica,
+        replicas_peak=peak / group,
         gpus_peak=peak,
-        share=math.fsum(w.record.amount / w.run.amount for w in works),
+        share=math.fsum(w.record.amount for w in works),
         bottleneck="measured rate" if first.member.estimate.measured else "compute",
         utilisation=1.0,
         measured=first.member.estimate.measured,
@@ -126,9 +127,9 @@ def _job_record(who: Who, works: list[Working]) -> AssignmentRecord:
 
 
 def _check_assignments(case: Case, derived: dict[Who, list[AssignmentRecord]], checker: Checker) -> None:
-    runs: dict[str, int] = defaultdict(int)
+    total: dict[str, float] = defaultdict(float)
     for run in case.runs:
-        runs[run.job.name] += 1
+        total[run.job.name] += run.amount
     listed: dict[Who, list[AssignmentRecord]] = defaultdict(list)
     for record in case.plan.assignments:
         listed[record.workload, record.request_class, record.option, record.deployment].append(record)
@@ -138,7 +139,7 @@ def _check_assignments(case: Case, derived: dict[Who, list[AssignmentRecord]], c
         if len(found) != len(expected):
             checker.fail("summaries", where, "entries missing or too many", found=len(found), expected=len(expected))
         for is_, should in zip(found, expected, strict=False):
-            share = should.share / runs.get(who[0], 1)
+            share = should.share / total.get(who[0], 1.0)
             checker.same("summaries", where, is_.model_dump(), {**should.model_dump(), "share": share})
 
 

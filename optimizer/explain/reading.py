@@ -46,7 +46,7 @@ class PlanReader:
         found = [option["gpu_id"] for option in self.options.values()]
         for key in ("rejections", "left_out"):
             found += [entry["gpu_id"] for entry in self.document[key]]
-        found += self.document["inputs"]["problem"]["options"].get("gpus") or []
+        found += self.document["inputs"]["problem"].get("options", {}).get("gpus") or []
         return sorted(set(found))
 
     @cached_property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from optimizer.model.constraints import FAMILIES
 from optimizer.model.costs import build_ledger
 from optimizer.model.entities import Instance
+from optimizer.model.families.services import implied_rows
 from optimizer.model.families.strengthening import cuts
 from optimizer.model.rows import CostLine, Row
 from optimizer.model.variables import Variables, make_variables
@@ -22,8 +23,12 @@ class Milp:
     cuts: tuple[Row, ...] = ()
 
     def solved_rows(self) -> list[Row]:
-        """Rows for the solver: all that do not follow from another, and the valid inequalities."""
-        return [*(row for row in self.rows if row.role != "implied"), *self.cuts]
+        """Rows for the solver: the constraints and the valid inequalities."""
+        return [*self.rows, *self.cuts]
+
+    def reported_rows(self) -> list[Row]:
+        """Rows for the report: the constraints and those that follow from them."""
+        return [*self.rows, *implied_rows(self.instance, self.variables)]
 
     def objective(self) -> tuple[dict[int, float], float]:
         """Present value per column, and the constant part."""

@@ -15,22 +15,35 @@ WIDEST = 1e6
 
 @dataclass(slots=True)
 class Columns:
-    """The decision variables, in the order in which they were made."""
+    """The decision variables, in the order in which they were made; `keys` are (family, index...)."""
 
-    names: list[str] = field(default_factory=list)
+    keys: list[tuple[object, ...]] = field(default_factory=list)
     upper: list[float | None] = field(default_factory=list)
     integer: list[bool] = field(default_factory=list)
 
     def add(self, family: str, index: Iterable[object], *, upper: float | None = None, integer: bool = False) -> int:
         """Make a variable ≥ 0 and return its column number."""
-        self.names.append("__".join((family, *map(str, index))))
+        self.keys.append((family, *index))
         self.upper.append(upper)
         self.integer.append(integer)
-        return len(self.names) - 1
+        return len(self.keys) - 1
+
+    def name(self, column: int) -> str:
+        """`family__a__b`."""
+        return "__".join(map(str, self.keys[column]))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        return [self.name(column) for column in range(len(self.keys))]
+
+    def copy(self) -> "Columns":
+        """Columns that can be added to without changing these."""
+        return Columns(list(self.keys), list(self.upper), list(self.integer))
 
     def __len__(self) -> int:
         """Number of columns."""
-        return len(self.names)
+        return len(self.keys)
 
 
 Term = tuple[int, float]
@@ -41,8 +54,7 @@ Term = tuple[int, float]
 class Row:
     """One constraint: Σ coefficient × variable (<=, >=, =) rhs, in `unit`.
 
-    `role`: a `constraint` is solved and reported; an `implied` row follows from another, so it is reported only; a
-    `cut` tightens the relaxation without cutting off any whole plan, so it is solved only.
+    It is kept in the buyer's units; `scale` divides it on its way to the solver.
     """
 
     family: str
@@ -52,7 +64,6 @@ class Row:
     rhs: float
     unit: str
     scale: float = 1.0
-    role: str = "constraint"
 
     @property
     def name(self) -> str:
@@ -64,15 +75,29 @@ class Row:
         return sum(coefficient * values[column] for column, coefficient in self.terms)
 
 
-def row(family: str, index: Iterable[object], terms: Iterable[Term], sense: str, rhs: float, unit: str) -> Row:
-    """Make a row scaled by its right-hand side, or by its largest coefficient where there is none (or next to none)."""
-    kept = tuple((column, float(c)) for column, c in terms if c != 0)
-    if len({column for column, _ in kept}) < len(kept):
+def row(
+    family: str,
+    index: Iterable[object],
+    terms: Iterable[Term],
+    sense: str,
+    rhs: float,
+    unit: str,
+) -> Row:
+    """Make a row scaled by its right-hand side, or by its largest coefficient where there is none (or next to none).
+
+    Raises
+    ------
+    ValueError
+        If a variable stands in it twice (a fault of ours).
+    """
+    kept = tuple([(column, float(c)) for column, c in terms if c != 0])
+    if len(dict(kept)) < len(kept):
         msg = f"a row of {family} names a variable twice"
         raise ValueError(msg)
-    largest = max((abs(c) for _, c in kept), default=0.0)
-    scale = max(abs(rhs), largest / WIDEST)
-    if rhs == 0:
+    largest = max([abs(c) for _, c in kept], default=0.0)
+    if rhs != 0:
+        scale = max(abs(rhs), largest / WIDEST)
+    else:
         scale = 1.0 if largest == 0 or 1 / LARGE <= largest <= LARGE else largest
     return Row(family, tuple(map(str, index)), kept, sense, float(rhs), unit, scale)
 

@@ -25,8 +25,8 @@ class WorkPlace:
     """One (job, alternative, option, cell) with its columns.
 
     `free`: share of the work on GPUs that services leave free there; `hired`: share on nodes rented for the job, with
-    `nodes` their number on average, in units of `nodes_per_share`. `slots`: GPU groups at once on free GPUs, where
-    sizes need to be whole.
+    `nodes` their number on average, in units of `nodes_per_share`, and `at_once` their number at one time where GPUs
+    are limited. `slots`: GPU groups at once on free GPUs, where sizes need to be whole.
     `gpus_per_share`: GPUs on average in the cell for the whole job there.
     """
 
@@ -40,6 +40,7 @@ class WorkPlace:
     hired: int | None = None
     nodes: int | None = None
     hired_on: int | None = None
+    at_once: int | None = None
     slots: int | None = None
 
     @property
@@ -252,6 +253,7 @@ def _work_place(
         hired_on=add("hired_on", key, upper=1, integer=True)
         if may_hire and limited and place.least_nodes_at_once > 1
         else None,
+        at_once=add("at_once", key, integer=True) if may_hire and option.gpu_id in limits.gpus else None,
         slots=add("slots", key, integer=True) if whole else None,
     )
 
@@ -265,4 +267,4 @@ def _needs_whole_sizes(alternative: Alternative, place: WorkPlace, sizes: set[fl
     least = alternative.min_gpus * place.occupied_per_gpu
     if max(group, least) <= 1:
         return False
-    return any(size % group or size < least for size in (*sizes, float(place.option.gpus_per_node)))
+    return any(size % group or size % least for size in (*sizes, float(place.option.gpus_per_node)))

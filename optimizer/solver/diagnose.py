@@ -83,11 +83,11 @@ def _limit_shown(row: Row, weight: float) -> float:
 
 def _unbounded(columns: Columns) -> Columns:
     """A copy without the stock limits that also stand as bounds of variables (shares and choices keep theirs)."""
-    upper = [
-        None if name.startswith(("acquire__", "rent__")) else bound
-        for name, bound in zip(columns.names, columns.upper, strict=True)
+    free = columns.copy()
+    free.upper = [
+        None if key[0] in ("acquire", "rent") else bound for key, bound in zip(columns.keys, columns.upper, strict=True)
     ]
-    return Columns(list(columns.names), upper, list(columns.integer))
+    return free
 
 
 def _elastic(
@@ -166,9 +166,7 @@ def _fix(relaxation: Relaxation, by: float, cheapest: Solution) -> dict[str, Any
 
 def _demand_short(milp: Milp, settings: SolverSettings) -> list[Shortfall]:
     """How much demand stays unmet if all limits stand: the worst row of each class and each job."""
-    columns = Columns(
-        list(milp.variables.columns.names), list(milp.variables.columns.upper), list(milp.variables.columns.integer)
-    )
+    columns = milp.variables.columns.copy()
     rows = list(milp.rows)
     unmet: list[tuple[Row, int]] = []
     objective: dict[int, float] = {}

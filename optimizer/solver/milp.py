@@ -7,7 +7,6 @@ represent (a right-hand side of 1e20 or more counts as infinite) and reports "op
 
 import math
 import os
-import re
 import signal
 import sys
 import threading
@@ -101,36 +100,28 @@ class LinearModel:
                 raise SolverError(msg)
         for column, price in self.objective.items():
             if not abs(price / self.objective_scale) < SAFE_MAGNITUDE:
-                msg = f"the price of {self.columns.names[column]} is outside the solver's safe range: {price:g}"
+                msg = f"the price of {self.columns.name(column)} is outside the solver's safe range: {price:g}"
                 raise SolverError(msg)
 
     def to_pulp(self) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
-        """The PuLP problem and its variables in column order."""
+        """The PuLP problem and its variables in column order; named by number and family."""
         problem = pulp.LpProblem(self.name, pulp.LpMinimize)
         columns = self.columns
         variables = [
-            _variable(problem, f"x{i}_{name}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
-            for i, name in enumerate(columns.names)
+            _variable(problem, f"x{i}_{key[0]}", columns.upper[i], integer=columns.integer[i] and not self.relaxed)
+            for i, key in enumerate(columns.keys)
         ]
         # Every column stands in the objective, at 0 where it costs nothing: PuLP drops variables that are nowhere.
         costs = [(v, self.objective.get(c, 0.0) / self.objective_scale) for c, v in enumerate(variables)]
         problem.setObjective(_expression(costs))
         for number, row in enumerate(self.rows):
             terms = [(variables[c], v / row.scale) for c, v in row.terms]
-            _add_row(problem, terms, row.sense, row.rhs / row.scale, f"r{number}_{row.name}")
+            _add_row(problem, terms, row.sense, row.rhs / row.scale, f"r{number}_{row.family}")
         return problem, variables
 
 
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
-
-
-def _plain(name: str) -> str:
-    """Names that every LP format takes."""
-    return _NOT_PLAIN.sub("_", name)[:200]
-
-
 def _variable(problem: pulp.LpProblem, name: str, upper: float | None, *, integer: bool) -> pulp.LpVariable:
-    return problem.add_variable(_plain(name), 0, upper, pulp.LpInteger if integer else pulp.LpContinuous)
+    return problem.add_variable(name, 0, upper, pulp.LpInteger if integer else pulp.LpContinuous)
 
 
 def _expression(terms: list[tuple[pulp.LpVariable, float]]) -> pulp.LpAffineExpression:
@@ -142,7 +133,7 @@ def _add_row(
 ) -> None:
     left = _expression(terms)
     row = left <= rhs if sense == "<=" else left >= rhs if sense == ">=" else left == rhs
-    problem.addConstraint(row, _plain(name))
+    problem.addConstraint(row, name)
 
 
 def solve_model(
@@ -376,7 +367,7 @@ def _whole(model: LinearModel, values: list[float]) -> list[float]:
         if model.columns.integer[i] and not model.relaxed:
             nearest = float(round(value))
             if abs(value - nearest) > WHOLE * max(1.0, abs(value)):
-                msg = f"{model.columns.names[i]} came back as {value}, not a whole number"
+                msg = f"{model.columns.name(i)} came back as {value}, not a whole number"
                 raise SolverError(msg)
             cleaned.append(nearest + 0.0)
         else:

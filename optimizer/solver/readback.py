@@ -55,12 +55,13 @@ def priced_lines(milp: Milp, values: Sequence[float]) -> tuple[PricedLine, ...]:
 def checked_rows(milp: Milp, values: Sequence[float]) -> tuple[CheckedRow, ...]:
     """All rows at the solution, with their slack; of a very large model only binding rows and limits."""
     found = []
-    for row in milp.rows:
+    rows = milp.reported_rows()
+    for row in rows:
         lhs = row.lhs(values)
         slack = {"<=": row.rhs - lhs, ">=": lhs - row.rhs, "=": -abs(lhs - row.rhs)}[row.sense]
         size = max(abs(row.rhs), max((abs(c * values[j]) for j, c in row.terms), default=0.0), 1e-12)
         binding = row.sense != "=" and abs(slack) <= BINDING * size
-        if binding or len(milp.rows) <= BUDGET_SLACK_ROWS or row.family.startswith(("budget", "supply", "provider")):
+        if binding or len(rows) <= BUDGET_SLACK_ROWS or row.family.startswith(("budget", "supply", "provider")):
             found.append(CheckedRow(row.family, list(row.index), lhs, row.sense, row.rhs, slack, row.unit, binding))
     return tuple(found)
 
@@ -182,7 +183,7 @@ def _service_assignments(milp: Milp, values: Sequence[float]) -> list[Assignment
     cells = {cell_key(c): c for c in instance.cells()}
     rates = {(d.workload, d.request_class): d for d in instance.rate_demands}
     served: dict[tuple[int, str], float] = defaultdict(float)
-    peak: dict[tuple[int, str], tuple[float, float, float]] = {}
+    peak: dict[tuple[int, str], tuple[float, float]] = {}
     load = _server_loads(milp, values)
     for (index, name, key), column in v.serve.items():
         share = values[column]
@@ -192,9 +193,8 @@ def _service_assignments(milp: Milp, values: Sequence[float]) -> list[Assignment
         rate = rate_in(instance, rates[server.workload, name].rate_per_s, cells[key])
         served[index, name] += share * rate * cells[key].hours
         replicas = values[v.replicas[index, key]]
-        if replicas >= peak.get((index, name), (0.0, 0.0, 0.0))[0]:
-            use = max(load[index, key] / replicas if replicas else 0.0, peak.get((index, name), (0, 0, 0))[1])
-            peak[index, name] = (replicas, use, replicas * server.occupied_gpus)
+        use = load[index, key] / replicas if replicas else 0.0
+        peak[index, name] = max(peak.get((index, name), (0.0, 0.0)), (replicas, use))
     found = []
     for (index, name), amount in served.items():
         server = instance.servers[index]
@@ -208,7 +208,7 @@ def _service_assignments(milp: Milp, values: Sequence[float]) -> list[Assignment
                 option=server.option.option_id,
                 deployment=server.estimate.deployment.label,
                 replicas_peak=peak[index, name][0],
-                gpus_peak=peak[index, name][2],
+                gpus_peak=peak[index, name][0] * server.occupied_gpus,
                 share=amount / total,
                 bottleneck=bottleneck(server, name),
                 utilisation=peak[index, name][1],
@@ -231,21 +231,27 @@ def _server_loads(milp: Milp, values: Sequence[float]) -> dict[tuple[int, CellKe
     return loads
 
 
+def _gpus_at_once(place: WorkPlace, mean_gpus: float) -> int:
+    """GPUs that a job works on at one time: its mean in whole groups, and no fewer than its least size."""
+    group = place.estimate.deployment.gpus_per_replica
+    return max(math.ceil(mean_gpus / group - BINDING) * group, place.demand.alternatives[place.alternative].min_gpus)
+
+
 def _job_assignments(milp: Milp, values: Sequence[float]) -> list[Assignment]:
     shares: dict[tuple[str, str, str], float] = defaultdict(float)
     peak: dict[tuple[str, str, str], float] = defaultdict(float)
     example: dict[tuple[str, str, str], WorkPlace] = {}
-    runs: dict[str, int] = defaultdict(int)
+    total: dict[str, float] = defaultdict(float)
     for demand in milp.instance.volume_demands:
-        runs[demand.workload] += 1
+        total[demand.workload] += demand.amount
     for place in milp.variables.places:
         share = sum(values[c] for c in (place.free, place.hired) if c is not None)
         if share <= DUST:
             continue
         key = (place.demand.workload, place.option.option_id, place.estimate.deployment.label)
-        shares[key] += share / runs[place.demand.workload]
+        shares[key] += share * place.demand.amount / total[place.demand.workload]
         example[key] = place
-        peak[key] = max(peak[key], share * place.gpus_per_share)
+        peak[key] = max(peak[key], _gpus_at_once(place, share * place.gpus_per_share))
     return [
         Assignment(
             workload=key[0],

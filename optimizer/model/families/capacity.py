@@ -67,6 +67,12 @@ def _hired_rows(instance: Instance, place: WorkPlace) -> Iterator[Row]:
     yield row("pool_capacity", (*index, "hired"), terms, "<=", 0.0, "GPUs")
     if place.hired_on is not None:
         yield row("pool_capacity", (*index, "on"), [(place.hired, 1.0), (place.hired_on, -1.0)], "<=", 0.0, "share")
+    if place.at_once is not None:
+        whole = [(place.nodes, place.nodes_per_share), (place.at_once, -1.0)]
+        yield row("pool_capacity", (*index, "at-once"), whole, "<=", 0.0, "nodes")
+        if place.hired_on is not None:
+            least_terms = [(place.hired_on, float(place.least_nodes_at_once)), (place.at_once, -1.0)]
+            yield row("pool_capacity", (*index, "at-once-least"), least_terms, "<=", 0.0, "nodes")
     top = place.most_occupied_gpus
     per_node = float(place.option.gpus_per_node)
     if top is None or useful < per_node:

@@ -17,13 +17,13 @@ from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
 
 
 def deadline(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
-    """Work done in the window ≥ work required, for every run of every job."""
+    """Work done in the window = work required, for every run of every job: all of it, and none beyond it."""
     done: dict[str, list[int]] = defaultdict(list)
     for place in v.places:
         done[place.demand.name].extend(work_columns(place))
     for demand in instance.volume_demands:
         terms = ((column, demand.amount) for column in done[demand.name])
-        yield row("deadline", (demand.name,), terms, ">=", demand.amount, demand.unit)
+        yield row("deadline", (demand.name,), terms, "=", demand.amount, demand.unit)
 
 
 def single_gpu_type(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:

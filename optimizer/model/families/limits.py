@@ -17,7 +17,7 @@ from optimizer.model.lookup import (
     summed,
     work_columns,
 )
-from optimizer.model.rows import CostLine, Row, row
+from optimizer.model.rows import CostLine, Row, Term, row
 from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
 
 
@@ -41,6 +41,19 @@ def supply_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> I
     for gpu, limit in instance.problem.limits.gpus.items():
         weights = {o.option_id: float(o.gpus_per_node) for o in instance.options if o.gpu_id == gpu}
         yield from _rented_limit(instance, v, "supply_limit", weights, limit, "GPUs", label=f"{gpu} GPUs")
+        yield from _gpus_at_once(instance, v, gpu, weights, limit)
+
+
+def _gpus_at_once(instance: Instance, v: Variables, gpu: str, weights: dict[str, float], limit: float) -> Iterator[Row]:
+    """Σ GPUs of nodes in service, rented and hired, whole and at one time ≤ limits.gpus, where jobs may hire."""
+    hired: dict[CellKey, list[Term]] = defaultdict(list)
+    for place in v.places:
+        if place.at_once is not None and place.option.gpu_id == gpu:
+            hired[cell_key(place.cell)].append((place.at_once, weights[place.option.option_id]))
+    for key, terms in hired.items():
+        held = [(n, w) for o, w in weights.items() if (n := nodes_in_service(v, o, key)) is not None]
+        index = (f"{gpu} GPUs", *cell_index(instance, key), "at-once")
+        yield row("supply_limit", index, [*held, *terms], "<=", limit, "GPUs")
 
 
 def provider_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:

@@ -6,10 +6,9 @@ both in the buyer's units.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from optimizer.estimator.types import ClassEstimate, ServiceEstimate
-from optimizer.model.entities import Instance
+from optimizer.model.entities import Instance, Server
 from optimizer.model.lookup import (
     cell_index,
     rate_in,
@@ -35,14 +34,12 @@ def demand_coverage(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -
 
 def compute(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
     """Σ FLOP per request × served ≤ replicas × FLOP/s ceiling: necessary; says when compute is what is bought for."""
-    yield from _resource(instance, v, "compute", lambda s, c: _ratio(c.flop_per_request, s.effective_flop_per_s))
+    yield from _resource(instance, v, "compute", implied=False)
 
 
 def memory_bandwidth(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
     """Σ bytes per request × served ≤ replicas × bytes/s ceiling: necessary; says when bandwidth is bought for."""
-    yield from _resource(
-        instance, v, "memory_bandwidth", lambda s, c: _ratio(c.moved_bytes_per_request, s.effective_bytes_per_s)
-    )
+    yield from _resource(instance, v, "memory_bandwidth", implied=False)
 
 
 def replica_time(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
@@ -66,12 +63,13 @@ def whole_replica(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
 
 def memory_capacity(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
     """Σ KV bytes × residence × served ≤ replicas × free memory (Little's law: in flight = rate × residence)."""
-    yield from _resource(
-        instance,
-        v,
-        "memory_capacity",
-        lambda s, c: _ratio(c.kv_bytes_per_sequence * c.residence_s, s.free_memory_bytes),
-    )
+    yield from _resource(instance, v, "memory_capacity", implied=False)
+
+
+def implied_rows(instance: Instance, v: Variables) -> Iterator[Row]:
+    """The rows of the three resources that follow from the replica-time row: for the report, not for the solver."""
+    for family in RESOURCES:
+        yield from _resource(instance, v, family, implied=True)
 
 
 def _ratio(required: float, ceiling: float) -> float:
@@ -79,20 +77,28 @@ def _ratio(required: float, ceiling: float) -> float:
     return required / ceiling if ceiling > 0 else 0.0
 
 
-def _resource(
-    instance: Instance, v: Variables, family: str, need: Callable[[ServiceEstimate, ClassEstimate], float]
-) -> Iterator[Row]:
+RESOURCES: dict[str, Callable[[ServiceEstimate, ClassEstimate], float]] = {
+    "compute": lambda e, c: _ratio(c.flop_per_request, e.effective_flop_per_s),
+    "memory_bandwidth": lambda e, c: _ratio(c.moved_bytes_per_request, e.effective_bytes_per_s),
+    "memory_capacity": lambda e, c: _ratio(c.kv_bytes_per_sequence * c.residence_s, e.free_memory_bytes),
+}
+"""Replicas that one request/s of a class needs of a resource."""
+
+
+def _resource(instance: Instance, v: Variables, family: str, *, implied: bool) -> Iterator[Row]:
     """Rows Σ need × rate × share ≤ replicas, for deployments whose estimate states the resource.
 
-    A row whose every coefficient stays within the replica-time row's is implied by it: reported, not solved.
+    Where every class needs no more of the resource than of replica time, the row follows from that one.
     """
+    needs = {s.index: _needs(s, RESOURCES[family]) for s in instance.servers if not s.estimate.measured}
+    follows = {s.index for s in instance.servers if all(n <= s.loads[c] for c, n in needs.get(s.index, {}).items())}
     for server, key, terms in server_cells(instance, v):
-        if server.estimate.measured:
-            continue
-        classes = {c.request_class: c for c in server.estimate.classes}
-        per_rate = {name: need(server.estimate, c) / server.option.productive_share for name, c in classes.items()}
-        used = [(column, rate * per_rate[name]) for name, column, rate in terms]
-        index = (server.workload, server.label, *cell_index(instance, key))
-        implied = all(per_rate[name] <= (server.load(name) or 0.0) for name, _, _ in terms)
-        found = row(family, index, [*used, (v.replicas[server.index, key], -1.0)], "<=", 0.0, "replicas")
-        yield replace(found, role="implied") if implied else found
+        if server.index in needs and (server.index in follows) == implied:
+            used = [(column, rate * needs[server.index][name]) for name, column, rate in terms]
+            index = (server.workload, server.label, *cell_index(instance, key))
+            yield row(family, index, [*used, (v.replicas[server.index, key], -1.0)], "<=", 0.0, "replicas")
+
+
+def _needs(server: Server, need: Callable[[ServiceEstimate, ClassEstimate], float]) -> dict[str, float]:
+    share = server.option.productive_share
+    return {c.request_class: need(server.estimate, c) / share for c in server.estimate.classes}

@@ -6,7 +6,6 @@ the least cost, because it rents 0.2 of a node; with them the same problems are 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from optimizer.model.entities import Instance, Server
 from optimizer.model.lookup import cell_index, nodes_in_service, server_cells
@@ -88,7 +87,6 @@ CUTS: tuple[Callable[[Instance, Variables], Iterator[Row]], ...] = (
 
 
 def cuts(instance: Instance, v: Variables) -> Iterator[Row]:
-    """All valid inequalities, marked as such."""
+    """All valid inequalities."""
     for family in CUTS:
-        for found in family(instance, v):
-            yield replace(found, role="cut")
+        yield from family(instance, v)

@@ -21,6 +21,7 @@ from optimizer.audit.sources import CatalogRows, check_sources
 from optimizer.audit.summaries import check_summaries
 from optimizer.audit.supply import check_supply
 from optimizer.errors import ProblemFileError
+from optimizer.problem.price_files import catalog_of_plan
 from optimizer.problem.schema import Problem
 
 PLAN_STATUSES = ("optimal", "feasible")
@@ -44,7 +45,7 @@ def audit_plan(
     kind = PlanDocument if status in PLAN_STATUSES else Answer
     answer = read_answer(document, kind, checker)
     if answer is not None:
-        rows = CatalogRows(answer.catalog_version, catalog or load_catalog())
+        rows = CatalogRows(answer.catalog_version, *catalog_of_plan(document, catalog or load_catalog()))
         check_sources(answer, problem_file, rows, checker)
         try:
             _check_answer(answer, rows, checker)

@@ -1,8 +1,9 @@
 """`gpumix catalog`: what the catalog holds, filtered, and all facts of one entry."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optimizer.cli.common import CatalogDirectory, Common, Format, with_common_options
+from optimizer.cli.catalog_check import check
+from optimizer.cli.catalog_import import import_, refresh
+from optimizer.cli.common import CatalogDirectory, Common, with_common_options
 from optimizer.cli.output import check_writable, write_answer
 from optimizer.errors import CatalogLookupError
 from optimizer.report.forms import csv_text
-from optimizer.report.sections import Section
 
 if TYPE_CHECKING:
     from catalog import Catalog
@@ -26,6 +28,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
+app.command("check")(check)
+app.command("import")(import_)
+app.command("refresh")(refresh)
 MOST_OFFERS_SHOWN = 10
 
 
@@ -36,6 +41,17 @@ class Kind(StrEnum):
     OFFERS = "offers"
     MODELS = "models"
     SERVERS = "servers"
+    SITE_COSTS = "site-costs"
+
+
+class Order(StrEnum):
+    """What a list of offers is sorted by."""
+
+    PRICE = "price"
+    AGE = "age"
+    GPU = "gpu"
+    PROVIDER = "provider"
+    REGION = "region"
 
 
 class Purchase(StrEnum):
@@ -59,7 +75,9 @@ def _positive(value: float | None) -> float | None:
 @with_common_options
 def list_(
     common: Common,
-    kind: Annotated[Kind, typer.Argument(metavar="[gpus|offers|models|servers]", help="What to list.")] = Kind.GPUS,
+    kind: Annotated[
+        Kind, typer.Argument(metavar="[gpus|offers|models|servers|site-costs]", help="What to list.")
+    ] = Kind.GPUS,
     gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU type; A100 means all of that name.")] = None,
     provider: Annotated[str | None, typer.Option(metavar="NAME", help="Provider (offers); * and ? match.")] = None,
     region: Annotated[str | None, typer.Option(metavar="PATTERN", help="Region (offers), e.g. eu-*.")] = None,
@@ -68,33 +86,71 @@ def list_(
         float | None,
         typer.Option(metavar="USD", callback=_positive, help="Most per GPU-hour (offers) or per node (servers)."),
     ] = None,
+    min_price: Annotated[
+        float | None, typer.Option(metavar="USD", callback=_positive, help="Least per GPU-hour (offers) or per node.")
+    ] = None,
+    max_age: Annotated[
+        int | None, typer.Option(metavar="DAYS", min=0, help="Oldest price (offers, servers); undated ones fail.")
+    ] = None,
+    sort: Annotated[Order, typer.Option(help="Order of offers.")] = Order.PRICE,
+    group_by: Annotated[
+        str | None, typer.Option(metavar="KEYS", help="Ranges of offers by gpu,provider,region,purchase,nodes.")
+    ] = None,
     catalog: CatalogDirectory = None,
 ) -> None:
-    """List GPUs, offers, models or servers, cheapest first where they have a price."""
+    """List GPUs, offers, models, servers or site costs, cheapest first; offers also in groups."""
     check_writable(common.out, "--out")
-    wanted = _Filters(gpu, provider, region, purchase, max_price)
+    wanted = _Filters(gpu, provider, region, purchase, max_price, min_price, max_age)
     wanted.check(kind)
-    entries = _entries(kind, _open(catalog), wanted)
-    _write_list(kind, entries, common)
+    keys = _group_keys(group_by, kind)
+    entries = _entries(kind, _open(catalog), wanted, sort)
+    if keys:
+        _write_groups(entries, keys, common)
+    else:
+        _write_list(kind, entries, common)
+
+
+def _group_keys(text: str | None, kind: Kind) -> list[str]:
+    """The keys that offers are grouped by; none where they are not."""
+    from optimizer.report.catalog_groups import GROUP_KEYS
+
+    keys = [key.strip() for key in (text or "").split(",") if key.strip()]
+    wrong = [key for key in keys if key not in GROUP_KEYS]
+    if wrong or (text is not None and not keys):
+        msg = f'"{", ".join(wrong)}" is no key; write some of {",".join(GROUP_KEYS)}'
+        raise typer.BadParameter(msg, param_hint="--group-by")
+    if keys and kind is not Kind.OFFERS:
+        msg = f"it groups offers, not {kind}; write e.g. `gpumix catalog list offers --group-by gpu,provider`"
+        raise typer.BadParameter(msg, param_hint="--group-by")
+    return keys
+
+
+def _write_groups(offers: Sequence[Any], keys: Sequence[str], common: Common) -> None:
+    from optimizer.report.catalog_groups import group_columns, grouped_offers, groups_section
+
+    groups = grouped_offers(offers, keys)
+    write_answer(groups, [groups_section(groups, keys)], csv_text(groups, group_columns(keys)), common)
 
 
 @app.command("show")
 @with_common_options
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of a GPU, model, offer or server.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of any entry.")],
     common: Common,
     catalog: CatalogDirectory = None,
 ) -> None:
     """Show all facts of one entry, with units and sources; of a GPU its offers and servers too."""
-    from optimizer.report.catalog_pages import entry_sections, record
+    from optimizer.report.catalog_pages import entry_sections, list_section, record
 
     check_writable(common.out, "--out")
     read = _open(catalog)
     entry = find_entry(name, read)
     found = record(entry)
-    related = _related(entry, read) if common.output in (Format.TABLE, Format.MARKDOWN) else ()
+    sold = _sold(entry, read)
+    related = [list_section(kind, entries) for kind, entries in sold if entries]
+    document = {**found, **_context(entry, read), **{kind.value: list(map(record, some)) for kind, some in sold}}
     first = next(iter(found.values()))
-    write_answer(found, entry_sections(str(first), entry, related), csv_text([found], list(found)), common)
+    write_answer(document, entry_sections(str(first), entry, related), csv_text([found], list(found)), common)
 
 
 def _open(directory: Path | None) -> "Catalog":
@@ -112,6 +168,8 @@ class _Filters:
     region: str | None
     purchase: Purchase | None
     max_price: float | None
+    min_price: float | None = None
+    max_age_days: int | None = None
 
     def check(self, kind: Kind) -> None:
         """Refuse filters that mean nothing for a kind.
@@ -128,6 +186,8 @@ class _Filters:
             ("--region", self.region, offers),
             ("--purchase", self.purchase, offers),
             ("--max-price", self.max_price, (Kind.OFFERS, Kind.SERVERS)),
+            ("--min-price", self.min_price, (Kind.OFFERS, Kind.SERVERS)),
+            ("--max-age", self.max_age_days, (Kind.OFFERS, Kind.SERVERS)),
         )
         for flag, value, kinds in rules:
             if value is not None and kind not in kinds:
@@ -142,31 +202,53 @@ class _Filters:
             _matches(self.provider, offer.provider)
             and _matches(self.region, offer.region)
             and self.purchase in (None, offer.purchase_option)
-            and (self.max_price is None or per_gpu <= self.max_price)
+            and self._priced(per_gpu)
+            and self._young(offer.ref.date)
         )
 
     def server(self, server: Any) -> bool:
         """Whether a server stays."""
-        return self.max_price is None or server.price_usd_per_node <= self.max_price
+        return self._priced(server.price_usd_per_node) and self._young(server.ref.date)
+
+    def _priced(self, price: float) -> bool:
+        above = self.min_price is None or price >= self.min_price
+        return above and (self.max_price is None or price <= self.max_price)
+
+    def _young(self, day: date | None) -> bool:
+        """Whether a price is of the last days; one without a date is not."""
+        if self.max_age_days is None:
+            return True
+        return day is not None and (datetime.now(UTC).date() - day).days <= self.max_age_days
 
 
 def _matches(pattern: str | None, text: str) -> bool:
     return pattern is None or fnmatchcase(text.lower(), pattern.lower())
 
 
-def _entries(kind: Kind, catalog: "Catalog", wanted: _Filters) -> list[Any]:
+def _entries(kind: Kind, catalog: "Catalog", wanted: _Filters, order: Order = Order.PRICE) -> list[Any]:
     gpus = None if wanted.gpu is None else _gpu_ids(wanted.gpu, catalog)
     match kind:
         case Kind.GPUS:
             return [gpu for gpu in catalog.gpus() if gpus is None or gpu.gpu_id in gpus]
         case Kind.MODELS:
             return list(catalog.models())
+        case Kind.SITE_COSTS:
+            return list(catalog.site_costs())
         case Kind.SERVERS:
             servers = [server for server in catalog.servers(gpus) if wanted.server(server)]
             return sorted(servers, key=lambda s: (s.price_usd_per_node / s.gpus_per_node, s.server_id))
         case Kind.OFFERS:
             offers = [offer for offer in catalog.offers(gpus) if wanted.offer(offer)]
-            return sorted(offers, key=_price_per_gpu)
+            return sorted(sorted(offers, key=_price_per_gpu), key=_ORDERS[order])
+
+
+_ORDERS: dict[Order, Callable[[Any], Any]] = {
+    Order.PRICE: lambda offer: 0,
+    Order.AGE: lambda offer: offer.ref.date or date.min,
+    Order.GPU: lambda offer: offer.gpu_id,
+    Order.PROVIDER: lambda offer: offer.provider,
+    Order.REGION: lambda offer: offer.region,
+}
 
 
 def _price_per_gpu(offer: Any) -> tuple[float, str]:
@@ -189,7 +271,7 @@ def _write_list(kind: Kind, entries: Sequence[Any], common: Common) -> None:
 
 
 def find_entry(name: str, catalog: "Catalog") -> Any:
-    """The GPU, model, offer or server of that name.
+    """The GPU, model, offer, server or site cost of that name.
 
     Raises
     ------
@@ -205,7 +287,7 @@ def find_entry(name: str, catalog: "Catalog") -> Any:
         return catalog.gpu(gpus[0])
     if models:
         return catalog.model(models[0])
-    sold: list[Any] = [*catalog.offers(), *catalog.servers()]
+    sold: list[Any] = [*catalog.offers(), *catalog.servers(), *catalog.site_costs()]
     for entry in sold:
         if name.lower() == _id_of(entry).lower():
             return entry
@@ -213,7 +295,7 @@ def find_entry(name: str, catalog: "Catalog") -> Any:
 
 
 def _id_of(entry: Any) -> str:
-    return str(entry.offer_id if hasattr(entry, "offer_id") else entry.server_id)
+    return str(next(getattr(entry, name) for name in ("offer_id", "server_id", "cost_id") if hasattr(entry, name)))
 
 
 def _unknown(name: str, catalog: "Catalog", sold: Sequence[str]) -> str:
@@ -226,14 +308,23 @@ def _unknown(name: str, catalog: "Catalog", sold: Sequence[str]) -> str:
     return f'nothing in the catalog is called "{name}"; {hint}'
 
 
-def _related(entry: Any, catalog: "Catalog") -> list[Section]:
-    """Of a GPU: its cheapest offers and its servers."""
-    from catalog.schema import Gpu
-    from optimizer.report.catalog_pages import list_section
+def _sold(entry: Any, catalog: "Catalog") -> list[tuple[Kind, Sequence[Any]]]:
+    """Of a GPU: its cheapest offers and its servers; of a server: the offers of the same GPU."""
+    from catalog.schema import Gpu, ServerOffer
 
-    if not isinstance(entry, Gpu):
+    if not isinstance(entry, Gpu | ServerOffer):
         return []
     offers = sorted(catalog.offers([entry.gpu_id]), key=_price_per_gpu)[:MOST_OFFERS_SHOWN]
-    servers = catalog.servers([entry.gpu_id])
-    found: list[tuple[Kind, Sequence[Any]]] = [(Kind.OFFERS, offers), (Kind.SERVERS, servers)]
-    return [list_section(kind, entries) for kind, entries in found if entries]
+    servers = catalog.servers([entry.gpu_id]) if isinstance(entry, Gpu) else ()
+    return [(Kind.OFFERS, offers), *([(Kind.SERVERS, servers)] if servers else [])]
+
+
+def _context(entry: Any, catalog: "Catalog") -> dict[str, Any]:
+    """What can be said of an entry beside its own facts: of a GPU or model its other names, of an offer per GPU."""
+    if hasattr(entry, "offer_id"):
+        return {"price_usd_per_gpu_hour": entry.price_usd_per_node_hour / entry.gpus_per_node}
+    if hasattr(entry, "memory_sold_gb"):
+        return {"also_called": list(catalog.other_names("gpu", entry.gpu_id))}
+    if hasattr(entry, "model_id"):
+        return {"also_called": list(catalog.other_names("model", entry.model_id))}
+    return {}

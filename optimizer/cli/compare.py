@@ -47,7 +47,8 @@ def compare(
     from optimizer.solver.milp import SolverSettings
 
     stock = load_catalog(catalog)
-    problem = load_problem(file, stock).problem
+    loaded = load_problem(file, stock)
+    problem, stock = loaded.problem, loaded.catalog or stock
     settings = SolverSettings(gap=gap, time_limit_s=time_limit, threads=threads)
     with progress_text(common) as say:
         found = compare_problem(problem, stock, settings, break_even=break_even, say=say)

@@ -17,6 +17,7 @@ def estimate(file: ProblemFile, common: Common, catalog: CatalogDirectory = None
 
     check_writable(common.out, "--out")
     read = load_catalog(catalog)
-    document = size_problem(load_problem(file, read).problem, read)
+    loaded = load_problem(file, read)
+    document = size_problem(loaded.problem, loaded.catalog or read)
     sections = sizing_sections(document, everything=common.verbose)
     write_answer(document, sections, sizing_csv(document), common)

@@ -45,9 +45,10 @@ def explain(
     check_writable(common.out, "--out")
     from catalog.load import load_catalog
     from optimizer.explain.explanation import explain as explain_plan
+    from optimizer.problem.price_files import catalog_of_plan
 
     document = read_plan(Path(plan))
-    stock = load_catalog(catalog)
+    stock, _ = catalog_of_plan(document, load_catalog(catalog))
     force = _force(document, stock, time_limit, threads, common) if resolve else None
     found = explain_plan(
         document,

@@ -117,6 +117,7 @@ class _Run:
         started = time.monotonic()
         catalog = load_catalog(self.directory)
         loaded = load_problem(self.file, catalog)
+        catalog = loaded.catalog or catalog
         settings = SolverSettings(gap=self.gap, time_limit_s=self.time_limit, threads=self.threads)
         path = self.plan_path
         latest = _Latest()

@@ -9,7 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -18,6 +18,7 @@ import yaml
 from catalog.load import Catalog
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.problem.positions import Findings, Path, Place, Source, Span
+from optimizer.problem.price_files import lay_over, read_price_files
 from optimizer.problem.schema import Problem
 from optimizer.problem.texts import MAX_FILE_BYTES, decode, read_file
 from optimizer.problem.validate import validated
@@ -69,7 +70,9 @@ class LoadedProblem:
     sha256: str
     path: FilePath | None = None
     files: tuple[tuple[str, str], ...] = ()
-    """Other files that were read (traffic profiles, model configurations) and their SHA-256."""
+    """Other files that were read (traffic profiles, model configurations, prices) and their SHA-256."""
+    catalog: Catalog | None = None
+    """The catalog that names were settled by, with the problem's price files laid over it."""
 
     @property
     def text(self) -> str:
@@ -110,9 +113,11 @@ def parse_problem(
         With every finding, in file order.
     """
     data, findings = parse_yaml(text, name)
-    problem, files = validated(data, findings, folder or FilePath(), catalog=catalog)
+    prices = read_price_files(data, folder or FilePath(), findings)
+    stock = None if catalog is None else lay_over(catalog, prices, data, findings)
+    problem, files = validated(data, findings, folder or FilePath(), catalog=stock)
     sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return LoadedProblem(problem, findings.source, sha256, files=files)
+    return LoadedProblem(problem, findings.source, sha256, files=(*files, *prices.digests), catalog=stock)
 
 
 def problem_from_json(data: Mapping[str, Any]) -> Problem:
@@ -131,7 +136,7 @@ def problem_from_json(data: Mapping[str, Any]) -> Problem:
 def _parse_bytes(raw: bytes, name: str, path: FilePath | None, catalog: Catalog | None) -> LoadedProblem:
     text = decode(raw, name)
     loaded = parse_problem(text, name, path.parent if path else None, catalog)
-    return LoadedProblem(loaded.problem, loaded.source, hashlib.sha256(raw).hexdigest(), path, loaded.files)
+    return replace(loaded, sha256=hashlib.sha256(raw).hexdigest(), path=path)
 
 
 def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], Findings]:

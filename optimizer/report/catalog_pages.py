@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SourceRef
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost, SourceRef
 from optimizer.report.numbers import NOTHING, number, span, unit_price
 from optimizer.report.sections import Section, columns
 from optimizer.report.words import counted
 from optimizer.units import BYTES_PER_GIB, UNIT_SUFFIXES
 
-Entry = Gpu | LlmArchitecture | CloudOffer | ServerOffer
+Entry = Gpu | LlmArchitecture | CloudOffer | ServerOffer | SiteCost
 _UNIT_WORDS = {"gb": "GB", "gib": "GiB", "tb": "TB", "tflop": "TFLOP", "tops": "TOPS", "usd": "USD", "w": "W",
                "kw": "kW", "kwh": "kWh", "flop": "FLOP"}  # fmt: skip
 
@@ -25,10 +25,13 @@ def record(entry: Entry) -> dict[str, Any]:
 
 
 def list_section(kind: str, entries: Sequence[Any]) -> Section:
-    """The entries of a kind (gpus, offers, models, servers) as a table."""
+    """The entries of a kind (gpus, offers, models, servers, site-costs) as a table."""
     headings, row, note = _LISTS[kind]
-    notes = (f"{counted(len(entries), kind.removesuffix('s'))}.{note}",)
-    return Section(f"Catalog: {kind}", columns(*headings), tuple(row(entry) for entry in entries), notes)
+    noun = kind.removesuffix("s").replace("-", " ")
+    notes = (f"{counted(len(entries), noun)}.{note}",)
+    return Section(
+        f"Catalog: {kind.replace('-', ' ')}", columns(*headings), tuple(row(entry) for entry in entries), notes
+    )
 
 
 def _gpu_row(gpu: Gpu) -> tuple[str, ...]:
@@ -85,6 +88,19 @@ def _server_row(server: ServerOffer) -> tuple[str, ...]:
     )
 
 
+def _site_cost_row(cost: SiteCost) -> tuple[str, ...]:
+    return (
+        cost.cost_id,
+        cost.kind,
+        cost.item,
+        cost.region or NOTHING,
+        number(cost.value),
+        span(cost.value_low, cost.value_high),
+        cost.unit,
+        _day(cost.ref.date),
+    )
+
+
 def _day(day: date | None) -> str:
     return day.isoformat() if day else "unknown"
 
@@ -121,6 +137,11 @@ _LISTS: dict[str, tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], str]]
         ),
         _server_row,
         " Cheapest per GPU first.",
+    ),
+    "site-costs": (
+        ("Site cost", "Kind", "Item", "Region", ">Value", ">Range", "Unit", "Priced on"),
+        _site_cost_row,
+        "",
     ),
 }  # fmt: skip
 

@@ -1,0 +1,117 @@
+"""Cells of other people's price files: numbers as people write them, memory as the size a GPU is sold with."""
+
+import ast
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+_PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
+_MONEY_MARKS = re.compile(r"^(US)?\$\s*|^USD\s*|\s*USD(/h(our)?)?$|\s*(US)?\$$")
+
+MIB_PER_GIB = 1024
+BYTES_PER_MIB = 2**20
+BYTES_PER_GB = 1e9
+GB_PER_GIB = 2**30 / 1e9
+LEAST_MIB = 1024
+"""Less than this in a field of MiB is a figure in GB (RunPod writes 80)."""
+SAME_SIZE = 0.04
+"""Two sizes that differ by less are one size in two units or roundings (23.6 and 24; but not 40 and 42.9)."""
+LONGEST_LITERAL = 20_000
+
+
+@lru_cache(maxsize=100_000)
+def number(text: str) -> float | None:
+    """A number with or without thousands separators and a dollar mark; None where the cell is empty.
+
+    Raises ValueError for anything else: `nan`, `1,5` and `1.234,50` could mean several things or nothing.
+    """
+    text = _MONEY_MARKS.sub("", text.strip())
+    if not text:
+        return None
+    if _THOUSANDS.fullmatch(text):
+        text = text.replace(",", "")
+    if not _PLAIN.fullmatch(text):
+        msg = f'"{text[:40]}" is not a number; write e.g. 12.50'
+        raise ValueError(msg)
+    value = float(text)
+    if not math.isfinite(value):
+        msg = f'"{text[:40]}" is too large'
+        raise ValueError(msg)
+    return value
+
+
+def optional_number(text: str) -> float | None:
+    """A number of secondary interest (vCPUs, host memory): None where it is empty or unreadable."""
+    try:
+        return number(text)
+    except ValueError:
+        return None
+
+
+def whole_count(value: float | None) -> int | None:
+    """`8.0` → 8; None where it is no whole number above 0 (a fraction of a GPU, a missing count)."""
+    if value is None or value < 1 or value != int(value):
+        return None
+    return int(value)
+
+
+def sizes_of_mib(mib: float) -> tuple[float, ...]:
+    """What a figure in a MiB field may be in GB as sold: GiB (40960 → 40), decimal GB (22888 → 24.0), GB (80 → 80)."""
+    if mib < LEAST_MIB:
+        return (mib,)
+    return (mib / MIB_PER_GIB, mib * BYTES_PER_MIB / BYTES_PER_GB)
+
+
+def sizes_of_gb(gb: float) -> tuple[float, ...]:
+    """What a figure in a GB field may be in GB as sold: GB, or GiB (22 → 23.6, an L4 of 24)."""
+    return (gb, gb * GB_PER_GIB)
+
+
+def distance(sizes: Iterable[float], sold_gb: float) -> float:
+    """How far the nearest of `sizes` is from the size a GPU is sold with, as a share of that."""
+    return min(abs(size / sold_gb - 1) for size in sizes)
+
+
+@lru_cache(maxsize=10_000)
+def gpu_info(text: str) -> tuple[str, float | None, float | None]:
+    """Name, memory per GPU (MiB) and count in SkyPilot's `GpuInfo`, a JSON text or a Python literal.
+
+    What cannot be read is "" or None; the total is never used (some clouds write one GPU's memory there).
+    """
+    first = _first_gpu(_literal(text))
+    memory = first.get("MemoryInfo")
+    size = memory.get("SizeInMiB") if isinstance(memory, dict) else None
+    name = first.get("Name")
+    return (name if isinstance(name, str) else "", _finite(size), _finite(first.get("Count")))
+
+
+def _literal(text: str) -> Any:
+    if not text or len(text) > LONGEST_LITERAL:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _first_gpu(info: Any) -> dict[str, Any]:
+    gpus = info.get("Gpus") if isinstance(info, dict) else None
+    first = gpus[0] if isinstance(gpus, list | tuple) and gpus else None
+    return first if isinstance(first, dict) else {}
+
+
+def _finite(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < 1e12 else None

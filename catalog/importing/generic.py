@@ -1,0 +1,135 @@
+"""Price tables of one's own (form `csv`): a header with our names, or with others and a map from ours to them."""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+
+from catalog.checks import BILLING_STEPS, PURCHASE_OPTIONS
+from catalog.errors import CatalogFileError
+from catalog.importing.cells import number, optional_number, sizes_of_gb, whole_count
+from catalog.importing.names import Clues, GpuMatcher
+from catalog.importing.offers import ImportRun, PriceRow
+from catalog.importing.tables import TextTable
+
+REQUIRED = ("gpu", "price")
+OPTIONAL = (
+    "gpus_per_node", "instance_type", "region", "purchase_option", "per", "currency", "gpu_memory_gb", "term_months",
+    "upfront", "billing_step", "vcpus", "ram_gib", "priced_on", "source", "notes",
+)  # fmt: skip
+"""Our columns: `price` is USD per hour and, as `per` says, per node (the default) or per GPU."""
+_OPTION_WORDS = {
+    "": "on-demand", "ondemand": "on-demand", "payasyougo": "on-demand", "paygo": "on-demand", "list": "on-demand",
+    "preemptible": "spot", "interruptible": "spot", "committed": "committed-use", "commitment": "committed-use",
+    "committeduse": "committed-use", "reservation": "reserved",
+}  # fmt: skip
+
+
+def read_generic(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None:
+    """Add the offers of a table with our columns to `run`. Raises CatalogFileError for an unknown column in the map."""
+    places = _places(table, dict(run.settings.columns))
+    for line, cells in table.rows:
+        run.lines_read += 1
+        if len(cells) != len(table.header):
+            run.drop(line, "ragged", f"{len(cells)} cells, the header has {len(table.header)}")
+            continue
+        named = {name: cells[place].strip() for name, place in places.items()}
+        try:
+            row = _row(line, named, matcher, run)
+        except ValueError as error:
+            run.drop(line, "unreadable", str(error))
+            continue
+        if row is not None:
+            run.rows.append(row)
+
+
+def _places(table: TextTable, columns: Mapping[str, str]) -> dict[str, int]:
+    """Where each of our columns stands in the file."""
+    ours = (*REQUIRED, *OPTIONAL)
+    unknown = [name for name in columns if name not in ours]
+    if unknown:
+        msg = f"columns: {', '.join(unknown)} is none of {', '.join(ours)}"
+        raise CatalogFileError(table.label, 1, None, msg)
+    theirs = {name: columns.get(name, name) for name in ours}
+    found = table.columns([theirs[name] for name in (*REQUIRED, *columns)], [theirs[name] for name in OPTIONAL])
+    return {name: found[theirs[name]] for name in ours if theirs[name] in found}
+
+
+def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRun) -> PriceRow | None:
+    """One offer. Raises ValueError for a cell that cannot be read."""
+    if not cells["gpu"]:
+        run.drop(line, "no-gpu", cells.get("instance_type", ""))
+        return None
+    if cells.get("currency", "").upper() not in ("", "USD", "$", "US$"):
+        run.drop(line, "currency", f"{cells['gpu']}: {cells['currency']}")
+        return None
+    price, said_count = number(cells["price"]), number(cells.get("gpus_per_node", "") or "1")
+    count = whole_count(said_count)
+    if count is None:
+        run.drop(line, "fraction-of-gpu" if said_count and said_count > 0 else "no-count", cells["gpus_per_node"])
+        return None
+    if price is None or price <= 0:
+        run.drop(line, "no-price", f"{cells['gpu']}: {cells['price'] or 'no price'}")
+        return None
+    gpu_id = _gpu(line, cells, count, matcher, run)
+    return _offer(line, cells, gpu_id, count, price * _times(cells.get("per", ""), count)) if gpu_id else None
+
+
+def _gpu(line: int, cells: Mapping[str, str], count: int, matcher: GpuMatcher, run: ImportRun) -> str:
+    memory = number(cells.get("gpu_memory_gb", ""))
+    match = matcher.match(
+        Clues(cells["gpu"], sizes_of_gb(memory) if memory else (), cells.get("instance_type", ""), count)
+    )
+    if match.code:
+        run.drop(line, match.code, match.detail)
+    elif match.remark:
+        run.remark(line, "memory-differs", match.remark)
+    return match.gpu_id
+
+
+def _times(per: str, count: int) -> int:
+    word = per.casefold().removeprefix("per").strip(" -_/")
+    if word in ("", "node", "instance", "vm", "server"):
+        return 1
+    if word in ("gpu", "card", "accelerator"):
+        return count
+    msg = f'per is "{per[:40]}"; write node or gpu'
+    raise ValueError(msg)
+
+
+def _offer(line: int, cells: Mapping[str, str], gpu_id: str, count: int, price: float) -> PriceRow:
+    option = _option(cells.get("purchase_option", ""))
+    extra = {name: cells.get(name, "") for name in ("source", "notes", "priced_on", "billing_step", "term_months")}
+    extra["upfront_usd_per_node"] = cells.get("upfront", "")
+    _check(extra, option)
+    return PriceRow(
+        line, cells.get("region", ""), "", cells.get("instance_type") or f"{count}x-{gpu_id}", gpu_id, count, option,
+        round(price, 6), optional_number(cells.get("vcpus", "")), optional_number(cells.get("ram_gib", "")),
+        extra={name: text for name, text in extra.items() if text},
+    )  # fmt: skip
+
+
+def _option(text: str) -> str:
+    word = text.casefold()
+    option = word if word in PURCHASE_OPTIONS else _OPTION_WORDS.get(re.sub(r"[^a-z]", "", word), "")
+    if not option:
+        msg = f'purchase_option is "{text[:40]}"; write one of {", ".join(PURCHASE_OPTIONS)}'
+        raise ValueError(msg)
+    return option
+
+
+def _check(extra: dict[str, str], option: str) -> None:
+    """Put numbers and dates in the form of the catalog. Raises ValueError for what the catalog would refuse."""
+    if extra["priced_on"]:
+        extra["priced_on"] = date.fromisoformat(extra["priced_on"]).isoformat()
+    if extra["billing_step"] and extra["billing_step"] not in BILLING_STEPS:
+        msg = f'billing_step is "{extra["billing_step"][:40]}"; write one of {", ".join(BILLING_STEPS)}'
+        raise ValueError(msg)
+    term, upfront = number(extra["term_months"]), number(extra["upfront_usd_per_node"])
+    if (option in ("reserved", "committed-use")) != bool(term and term > 0):
+        msg = "give term_months for reserved and committed-use offers, and for no others"
+        raise ValueError(msg)
+    if upfront is not None and upfront < 0:
+        msg = f"upfront is {upfront:g}; write USD from 0 on"
+        raise ValueError(msg)
+    extra["term_months"] = f"{term:g}" if term else ""
+    extra["upfront_usd_per_node"] = f"{upfront:g}" if upfront else ""

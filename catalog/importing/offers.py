@@ -1,0 +1,113 @@
+"""What an import works with: its settings, the rows it keeps, what it drops and what it remarks on."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+DROPPED = {
+    "no-gpu": "row without GPU (CPU only)",
+    "no-price": "price missing, 0 or negative: unknown, not free",
+    "no-spot": "spot price 0 or negative: no spot market",
+    "spot-is-on-demand": "spot price equals the on-demand price: no spot market",
+    "auction-floor": "spot price is the floor of an auction, not what is paid",
+    "commitment-price": "on-demand price below its own spot price: the price of a commitment",
+    "unreadable": "a cell cannot be read",
+    "ragged": "more or fewer cells than the header has columns",
+    "no-count": "GPU count missing or below 1",
+    "fraction-of-gpu": "a fraction of a GPU",
+    "count-mismatch": "two GPU counts that disagree",
+    "count-over-node": "more GPUs than a node of this GPU holds",
+    "tpu": "TPU: a slice of another kind of chip, not in the catalog",
+    "unknown-gpu": "GPU that the catalog does not know",
+    "ambiguous-gpu": "GPU name that could mean several, and nothing in the row settles it",
+    "memory-mismatch": "memory that is not the size this GPU is sold with",
+    "host-without-gpu": "host machine whose GPU price is not in the file",
+    "gpu-without-host": "GPU price without a host machine to put it in",
+    "price-not-scaled": "same price for more GPUs: the price of one GPU, or wrong (see --price-per)",
+    "duplicate": "same offer at the same price once more",
+    "conflict": "same offer at another price; the dearer one is kept",
+    "zone": "same offer dearer in another zone; the cheapest zone is kept",
+    "currency": "price in another currency than USD",
+}
+"""Why a row, or the spot price of a row, is not imported."""
+
+REMARKS = {
+    "spot-dearer": "spot price above on-demand",
+    "memory-differs": "memory differs from the size this GPU is sold with",
+    "summed": "price summed from host machine and GPUs",
+    "scaled": "GPU price of one GPU times the count",
+}
+"""What is imported but worth knowing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Whose prices they are, of what day (None: unknown), and whether per node or per GPU."""
+
+    provider: str
+    priced_on: date | None
+    label: str
+    """Name of the file in messages and sources."""
+    per_gpu: bool = False
+    columns: tuple[tuple[str, str], ...] = ()
+    """For the form `csv`: pairs of our column and the file's."""
+
+
+@dataclass(slots=True)
+class PriceRow:
+    """One offer on its way in; the price is USD per node and hour."""
+
+    line: int
+    region: str
+    zone: str
+    instance_type: str
+    gpu_id: str
+    gpus_per_node: int
+    purchase_option: str
+    price: float
+    vcpus: float | None = None
+    ram_gib: float | None = None
+    notes: str = ""
+    flags: str = ""
+    extra: dict[str, str] | None = None
+    """Other cells of the form `csv`, by column of the catalog."""
+
+    def with_price(self, purchase_option: str, price: float) -> "PriceRow":
+        """The same node had another way."""
+        return replace(self, purchase_option=purchase_option, price=price)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to tell about a line: a code of DROPPED or REMARKS, and the particulars."""
+
+    line: int
+    code: str
+    detail: str
+
+
+@dataclass(slots=True)
+class ImportRun:
+    """What came of an import."""
+
+    settings: Settings
+    rows: list[PriceRow] = field(default_factory=list)
+    dropped: list[Note] = field(default_factory=list)
+    remarks: list[Note] = field(default_factory=list)
+    lines_read: int = 0
+
+    def drop(self, line: int, code: str, detail: str) -> None:
+        """Leave something out, saying why."""
+        self.dropped.append(Note(line, code, detail))
+
+    def remark(self, line: int, code: str, detail: str) -> None:
+        """Keep something, saying what is odd about it."""
+        self.remarks.append(Note(line, code, detail))
+
+    def counts(self) -> dict[str, int]:
+        """How many were dropped for each reason, most first."""
+        return dict(Counter(note.code for note in self.dropped).most_common())
+
+    def remark_counts(self) -> dict[str, int]:
+        """How many remarks of each kind there are."""
+        return dict(Counter(note.code for note in self.remarks).most_common())

@@ -158,16 +158,17 @@ def solve_model(
     started = time.monotonic()
     problem, variables = model.to_pulp()
     highs, order = _load(problem, variables, settings, len(model.rows))
-    highs.changeObjectiveOffset(
-        model.constant / model.objective_scale
-    )  # so that the gap asked is one of the whole cost
+    # The constant counts in HiGHS's own objective too, so that the gap asked is one of the whole cost.
+    highs.changeObjectiveOffset(model.constant / model.objective_scale)
     watch = _Watch(model, highs, order, started, settings.time_limit_s, on_progress, on_incumbent)
+    searching = time.monotonic()
     with _interruptible(watch):
         highs.HandleUserInterrupt = False
         run_status = highs.run()
+    highs.setCallback(None, None)  # HiGHS and its callback hold each other where no garbage collector sees it
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         _tell_unbounded(highs)
-    return _read(model, highs, order, watch, run_status, time.monotonic() - started)
+    return _read(model, highs, order, watch, run_status, time.monotonic() - searching)
 
 
 def _tell_unbounded(highs: Any) -> None:

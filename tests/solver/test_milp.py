@@ -1,11 +1,13 @@
 """The contract of the adapter: status, bound, gap and values as HiGHS has them, on both generations of PuLP."""
 
+import gc
 import math
 import random
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -304,6 +306,22 @@ def test_threads_may_differ_within_a_process() -> None:
     small = model([(None, True)], [([(0, 3.0)], ">=", 10.0)], {0: 1.0})
     answers = [solve_model(small, SolverSettings(gap=0, threads=n)).objective for n in (None, 1, 2, 1, 4, None)]
     assert answers == [4.0] * 6
+
+
+def test_a_solved_model_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of solves in one process keep nothing of HiGHS alive."""
+    seen: list[weakref.ref[Any]] = []
+    load = milp._load
+
+    def recorded(*given: Any) -> Any:
+        highs, order = load(*given)
+        seen.append(weakref.ref(highs))
+        return highs, order
+
+    monkeypatch.setattr(milp, "_load", recorded)
+    solve_model(model([(None, True)], [([(0, 3.0)], ">=", 10.0)], {0: 1.0}), PROVEN)
+    gc.collect()
+    assert [one() for one in seen] == [None]
 
 
 def test_the_same_seed_gives_the_same_values() -> None:

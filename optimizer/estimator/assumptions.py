@@ -8,6 +8,7 @@ from optimizer.estimator.demands import batch_lengths
 from optimizer.estimator.engines import default_engine
 from optimizer.estimator.inference import request_shapes
 from optimizer.estimator.jobs import training_plan, training_range
+from optimizer.estimator.services import THROUGHPUT_RANGE
 from optimizer.estimator.training import model_flop_per_token
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyWorkload, Batch, FineTune, Service, Training
@@ -78,10 +79,9 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
         for cards, cap in caps.items():
             label = f"{name}: most sequences at once ({cards})"
             yield Assumption(label, cap, "sequences", engine.source, "default", engine.date)
-    low, high = CONSTANTS["throughput_low_factor"], CONSTANTS["throughput_high_factor"]
-    yield Assumption(
-        f"{name}: throughput ÷ estimate", 1.0, "1", low.source, "estimate", low.date, low.value, high.value
-    )
+    spread = THROUGHPUT_RANGE
+    label = f"{name}: throughput ÷ estimate"
+    yield Assumption(label, 1.0, "1", spread.source, "estimate", spread.date, spread.low_factor, spread.high_factor)
     yield _constant("serving_memory_share", f"{name}: share of memory an engine fills")
 
 

@@ -18,6 +18,7 @@ from optimizer.estimator.inference import (
 from optimizer.estimator.roofline import Kernel, kernel_for, replica_of
 from optimizer.estimator.services import (
     ESTIMATE_SOURCE,
+    THROUGHPUT_RANGE,
     deployment_of,
     formats_of,
     memory_rejection,
@@ -315,7 +316,7 @@ def _batch_estimate(
         min_gpus=ceil(max(job.min_gpus, size) / size) * size,
         max_gpus=job.max_gpus,
         source=ESTIMATE_SOURCE,
-        low_factor=constant("throughput_low_factor"),
-        high_factor=constant("throughput_high_factor"),
+        low_factor=THROUGHPUT_RANGE.low_factor,
+        high_factor=THROUGHPUT_RANGE.high_factor,
         steps=(*memory_steps(replica, memory), *ceiling_steps(replica), *class_steps(shape, point)),
     )

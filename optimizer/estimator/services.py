@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from catalog.schema import Gpu, LlmArchitecture
-from optimizer.estimator.constants import constant
 from optimizer.estimator.deployments import (
     legal_tensor_parallel_sizes,
     tensor_parallel_is_legal,
@@ -23,12 +22,15 @@ from optimizer.estimator.inference import (
     request_shapes,
 )
 from optimizer.estimator.memory import ServingMemory
+from optimizer.estimator.ranges import range_of
 from optimizer.estimator.roofline import Kernel, Replica, kernel_for, replica_of
 from optimizer.estimator.steps import service_steps
 from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate
 from optimizer.estimator.workloads import Batch, Service
 from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP
 
+THROUGHPUT_RANGE = range_of("out_tps", seen=False)
+"""Range of a buyer's own deployment: its engine and settings have not been measured."""
 ESTIMATE_SOURCE = "analytic estimate (docs/estimator.md)"
 _LARGEST_HINT = 64
 
@@ -177,8 +179,8 @@ def _estimate(
         effective_flop_per_s=max(replica.gemm_flop_per_s, replica.attention_flop_per_s),
         effective_bytes_per_s=replica.weight_bytes_per_s,
         source=ESTIMATE_SOURCE,
-        low_factor=constant("throughput_low_factor"),
-        high_factor=constant("throughput_high_factor"),
+        low_factor=THROUGHPUT_RANGE.low_factor,
+        high_factor=THROUGHPUT_RANGE.high_factor,
     )
 
 

@@ -1,11 +1,12 @@
-"""Writes the list of keys in docs/problem-files.md from the schema: `python docs/write_problem_keys.py`."""
+"""Writes the list of keys in docs/problem-files.md, and docs/gpumix.schema.json: `python docs/write_problem_keys.py`."""
 
 from pathlib import Path
 from typing import Any
 
-from optimizer.problem.publish import problem_schema
+from optimizer.problem.publish import problem_schema, schema_text
 
 PAGE = Path(__file__).parent / "problem-files.md"
+SCHEMA = Path(__file__).parent / "gpumix.schema.json"
 MARK = "<!-- keys: written by docs/write_problem_keys.py -->\n"
 
 
@@ -78,3 +79,4 @@ _WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false
 
 if __name__ == "__main__":
     PAGE.write_text(page_with_current_keys(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    SCHEMA.write_text(schema_text(), encoding="utf-8")

@@ -18,6 +18,7 @@ def test_the_list_of_keys_is_current():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.page_with_current_keys(PAGE) == PAGE, "run: python docs/write_problem_keys.py"
+    assert script.SCHEMA.read_text(encoding="utf-8") == script.schema_text(), "run: python docs/write_problem_keys.py"
 
 
 def test_the_example_of_the_manual_is_right():

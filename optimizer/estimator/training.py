@@ -4,17 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from catalog.schema import Gpu
-from optimizer.estimator.architecture import matrix_parameters
 from optimizer.estimator.constants import constant
 from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.roofline import half_precision_flop_per_s
-from optimizer.estimator.training_memory import TrainingPlan, required_bytes
-from optimizer.units import FLOP_PER_TFLOP, MS_PER_S, SECONDS_PER_HOUR
+from optimizer.estimator.training_memory import TrainingPlan, activation_bytes, required_bytes, trained_parameters
+from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP, MS_PER_S, SECONDS_PER_HOUR
 
 LARGEST_JOB_GPUS = 32_768
 GPUS_PER_BOARD = 8
 SIZE_STEPS = (1, 8, 64, 512, 4_096, LARGEST_JOB_GPUS)
 _HALF_PRECISION = ("bf16", "fp16")
+_LOW_PRECISION = ("fp8", "fp4")
+_FULL_PRECISION = ("fp32", "tf32")
+_STEP_BYTES = 4.0
+_PASSES_BYTES = 4.0
 _LORA_SHARE = {"full": (6.0, 12.0), "lora": (4.0, 9.6), "qlora": (4.0, 9.6)}
 
 
@@ -23,74 +26,143 @@ def attention_width(plan: TrainingPlan) -> float:
     return plan.model.layers * plan.model.attention_heads * plan.model.head_dim
 
 
-def model_flop_per_token(plan: TrainingPlan) -> float:
-    """FLOP per trained token: 6N + 12·L·h·s (Narayanan et al. 2021, Appendix); LoRA needs no weight gradients: 4N.
+def matrix_flop_per_token(plan: TrainingPlan) -> float:
+    """FLOP of the weights per trained token: 6N forward and backward, 4N where adapters leave them as they are.
 
-    N counts the parameters a token passes through, s the sequence; causal attention is counted in full, as is usual.
+    N counts the parameters a token passes through (Kaplan et al. 2020, arXiv 2001.08361, §2.1).
     """
-    weights, attention = _LORA_SHARE[plan.method]
-    return weights * matrix_parameters(plan.model) + attention * attention_width(plan) * plan.sequence
+    return _LORA_SHARE[plan.method][0] * plan.model.active_parameters
+
+
+def attention_flop_per_token(plan: TrainingPlan) -> float:
+    """FLOP of the attention per trained token: 12·L·h·s (9.6·L·h·s with adapters), the causal half not taken off."""
+    return _LORA_SHARE[plan.method][1] * attention_width(plan) * plan.sequence
+
+
+def model_flop_per_token(plan: TrainingPlan) -> float:
+    """FLOP per trained token: 6N + 12·L·h·s (Narayanan et al. 2021, arXiv 2104.04473, Appendix); LoRA 4N + 9.6·L·h·s.
+
+    s is the sequence; LoRA needs no weight gradients.
+    """
+    return matrix_flop_per_token(plan) + attention_flop_per_token(plan)
 
 
 def recompute_flop_per_token(plan: TrainingPlan) -> float:
-    """FLOP of repeating the forward pass under full recomputation: 1.1 · (2N + 4·L·h·s)."""
+    """FLOP of repeating the forward pass under full recomputation: 1.3 · (2N + 4·L·h·s)."""
+    return sum(_recomputed(plan))
+
+
+def _recomputed(plan: TrainingPlan) -> tuple[float, float]:
+    """Repeated FLOP of the weights and of the attention."""
     if plan.recompute != "full":
-        return 0.0
-    forward = 2 * matrix_parameters(plan.model) + 4 * attention_width(plan) * plan.sequence
-    return constant("recompute_share") * forward
+        return 0.0, 0.0
+    share = constant("recompute_share")
+    return share * 2 * plan.model.active_parameters, share * 4 * attention_width(plan) * plan.sequence
+
+
+def sustained_peak_flop_per_s(gpu: Gpu) -> float:
+    """16-bit dense peak, or what the memory bandwidth keeps fed if that is less: 312 FLOP per byte.
+
+    Cards with less than 3.2 bytes/s per kFLOP/s (L40S, RTX 6000 Ada, L4, H100 PCIe) do not reach their sheet in
+    matrix products; the rule is the same for all GPUs and holds for GPUs left out of the fit (docs/estimator.md).
+    """
+    fed = constant("training_flop_per_byte") * gpu.memory_bandwidth_gb_per_s * BYTES_PER_GB
+    return min(half_precision_flop_per_s(gpu), fed)
 
 
 def precision_speedup(gpu: Gpu, plan: TrainingPlan) -> float:
-    """Speed relative to 16 bits: measured factors for fp8 and fp4, the ratio of peaks for tf32 and fp32.
+    """Speed of matrix products relative to 16 bits: (peak ÷ 16-bit peak)^0.73 for fp8 and fp4, by peaks for tf32, fp32.
 
-    Attention stays at 16 bits, so the gain obeys Amdahl's law: 1 ÷ ((1−g) + g/s), g the share of 6N.
+    Mixtures of experts gain nothing from fp8 and fp4 (their grouped products wait for routing and for memory); QLoRA
+    unpacks its weights for every product, at 0.68 of the speed.
     """
-    if plan.precision in _HALF_PRECISION:
+    if plan.method == "qlora":
+        return constant("qlora_kernel_share")
+    if plan.precision in _HALF_PRECISION or (plan.precision in _LOW_PRECISION and plan.model.experts > 1):
         return 1.0
-    if plan.precision in {"fp32", "tf32"}:
-        return (gpu.peak_tflop_per_s(plan.precision) or 0.0) * FLOP_PER_TFLOP / half_precision_flop_per_s(gpu)
-    blackwell = "blackwell" in gpu.architecture.lower()
-    name = "fp4_speedup" if plan.precision == "fp4" else "fp8_blackwell_speedup" if blackwell else "fp8_speedup"
-    weights = _LORA_SHARE[plan.method][0] * matrix_parameters(plan.model)
-    gemm = weights / model_flop_per_token(plan)
-    return 1 / ((1 - gemm) + gemm / constant(name))
+    peak = (gpu.peak_tflop_per_s(plan.precision) or 0.0) * FLOP_PER_TFLOP
+    ratio = peak / half_precision_flop_per_s(gpu)
+    return ratio ** constant("low_precision_exponent") if plan.precision in _LOW_PRECISION else ratio
 
 
 def sustained_share(plan: TrainingPlan, tensor_parallel: int) -> float:
-    """Share of the 16-bit dense peak that is sustained: by width per rank, experts, stack and kind of run."""
+    """Share of the sustained peak that a steady step reaches: by width per rank, experts and software stack."""
     width = plan.model.hidden_size / tensor_parallel
     share = constant("training_compute_share") * width / (width + constant("training_width_half"))
     if plan.model.experts > 1:
         share *= constant("training_moe_share")
-        if plan.precision in {"fp8", "fp4"}:
-            share *= constant("training_moe_low_precision_share")
-    share *= constant(f"stack_{plan.stack}_share")
-    return share * (constant("real_run_share") if plan.whole_run else 1.0)
+    return share * constant(f"stack_{plan.stack}_share")
+
+
+def whole_run_share(plan: TrainingPlan) -> float:
+    """Productive share of the run: restarts, evaluation and checkpoints of a whole pre-training run, else 1."""
+    return constant("real_run_share") if plan.whole_run else 1.0
 
 
 def launch_seconds_per_token(plan: TrainingPlan, pipeline_parallel: int = 1) -> float:
-    """Launch and synchronisation time per token: 4.1 ms per layer and micro-batch."""
+    """Launch and synchronisation time per token: 4 ms per layer and micro-batch."""
     tuned = constant("launch_tuned_share") if plan.stack == "tuned" else 1.0
     per_layer = constant("launch_ms_per_layer") / MS_PER_S
-    return per_layer * tuned * plan.model.layers / (pipeline_parallel * plan.micro_batch_tokens)
+    tokens = plan.micro_batch_tokens / plan.context_parallel
+    return per_layer * tuned * plan.model.layers / (pipeline_parallel * tokens)
 
 
 def bubble_factor(pipeline_parallel: int, micro_batches: float) -> float:
-    """Pipeline bubble: 1 + 0.455 · (pp − 1)/m (GPipe's (pp−1)/m, part of it hidden)."""
+    """Pipeline bubble: 1 + 0.57 · (pp − 1)/m (GPipe's (pp−1)/m, arXiv 1811.06965, part of it hidden)."""
     return 1 + constant("bubble_share") * (pipeline_parallel - 1) / micro_batches
 
 
 def scale_factor(gpus: float) -> float:
-    """Growth of the time per token with size: (GPUs ÷ 8)^0.067."""
+    """Growth of the time per token with size: (GPUs ÷ 8)^0.068."""
     return float((gpus / GPUS_PER_BOARD) ** constant("scale_exponent"))
 
 
-def gpu_seconds_per_token(gpu: Gpu, plan: TrainingPlan, tensor_parallel: int, gpus: float) -> float:
-    """Seconds of one GPU per trained token in a run on `gpus` GPUs."""
-    flop = model_flop_per_token(plan) + recompute_flop_per_token(plan)
-    sustained = half_precision_flop_per_s(gpu) * sustained_share(plan, tensor_parallel)
-    compute = flop / (sustained * precision_speedup(gpu, plan))
-    return (compute + launch_seconds_per_token(plan)) * bubble_factor(1, 1) * scale_factor(gpus)
+def compute_seconds_per_token(gpu: Gpu, plan: TrainingPlan, tensor_parallel: int) -> float:
+    """Seconds of one GPU for the products of a token: weights at the precision's speed, attention slower in 16 bits."""
+    repeated_matrix, repeated_attention = _recomputed(plan)
+    speedup = precision_speedup(gpu, plan)
+    attention_speed = speedup if plan.precision in _FULL_PRECISION else 1.0
+    matrix = (matrix_flop_per_token(plan) + repeated_matrix) / speedup
+    attention = (attention_flop_per_token(plan) + repeated_attention) / attention_speed
+    work = matrix + attention / constant("training_attention_share")
+    return work / (sustained_peak_flop_per_s(gpu) * sustained_share(plan, tensor_parallel))
+
+
+def offload_seconds_per_token(gpu: Gpu, plan: TrainingPlan, tensor_parallel: int, copies: float) -> float:
+    """Time per token over PCIe of what is kept in host memory (ZeRO-Offload, arXiv 2101.06840, §4: nothing hidden).
+
+    Gradients out and weights back once per optimizer step (2 + 2 B per trained parameter); with all states also the
+    weights for each pass (2 B, twice per micro-batch); activations out and back.
+    """
+    if plan.offload == "none":
+        return 0.0
+    rate = gpu.pcie_gb_per_s * BYTES_PER_GB
+    if plan.offload == "activations":
+        moved = 2 * activation_bytes(replace(plan, offload="none"), tensor_parallel)
+        return moved / rate / plan.micro_batch_tokens
+    ranks = tensor_parallel * (copies if plan.sharding != "none" else 1)
+    moved = _STEP_BYTES * trained_parameters(plan) / plan.gradient_accumulation
+    if plan.offload == "states":
+        moved += _PASSES_BYTES * plan.model.parameters
+    return moved / ranks / rate / plan.micro_batch_tokens
+
+
+def gpu_seconds_per_token(
+    gpu: Gpu,
+    plan: TrainingPlan,
+    tensor_parallel: int,
+    gpus: float,
+    pipeline_parallel: int = 1,
+    micro_batches: float = 1.0,
+) -> float:
+    """Seconds of one GPU per trained token in a run on `gpus` GPUs.
+
+    `micro_batches` pass through the pipeline in a step.
+    """
+    compute = compute_seconds_per_token(gpu, plan, tensor_parallel) / whole_run_share(plan)
+    step = compute + launch_seconds_per_token(plan, pipeline_parallel)
+    step += offload_seconds_per_token(gpu, plan, tensor_parallel, max(1.0, gpus / tensor_parallel / pipeline_parallel))
+    return step * bubble_factor(pipeline_parallel, micro_batches) * scale_factor(gpus)
 
 
 def mfu_of(gpu: Gpu, plan: TrainingPlan, seconds_per_token: float) -> float:
@@ -156,10 +228,10 @@ def largest_micro_batch(
 
 
 def most_gpus_by_batch(plan: TrainingPlan, tensor_parallel: int, global_batch_tokens: float | None) -> int:
-    """Most GPUs: one micro-batch per data-parallel rank and step."""
+    """Most GPUs: at least the micro-batches of a step (gradient accumulation) per data-parallel rank."""
     if global_batch_tokens is None:
         return LARGEST_JOB_GPUS
-    ranks = max(1, int(global_batch_tokens // plan.micro_batch_tokens))
+    ranks = max(1, int(global_batch_tokens // (plan.micro_batch_tokens * plan.gradient_accumulation)))
     return min(LARGEST_JOB_GPUS, ranks * tensor_parallel)
 
 

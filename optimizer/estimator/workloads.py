@@ -232,7 +232,16 @@ class TrainingSettings(Job):
     sharding: Literal["none", "zero1", "zero2", "zero3"] = "zero3"
     recompute: Literal["none", "selective", "full"] = "selective"
     """Activation recomputation (checkpointing)."""
-    optimizer: Literal["adamw", "adamw-8bit", "adamw-bf16", "sgd"] = "adamw"
+    optimizer: Literal["adamw", "adamw-8bit", "adamw-bf16", "adamw-paged", "sgd"] = "adamw"
+    """adamw keeps 12 bytes per parameter, adamw-bf16 4, adamw-8bit 2; adamw-paged keeps them in host memory."""
+    optimizer_in_backward: bool = False
+    """Update each layer as soon as its gradient is there: the gradients of one layer are held at a time."""
+    offload: Literal["none", "optimizer", "states", "activations"] = "none"
+    """What is kept in host memory; its way over PCIe takes time."""
+    chunked_loss: bool = False
+    """Take the loss in pieces, so that the logits of a micro-batch are never all in memory."""
+    gradient_accumulation: Count = 1
+    """Micro-batches per rank and optimizer step."""
     micro_batch: Count = 1
     global_batch_tokens: Positive | None = None
     """Tokens per optimizer step; limits the number of data-parallel GPUs."""

@@ -129,8 +129,8 @@ def test_levers_act_as_in_practice() -> None:
         return estimates(training(model="llama-7b", micro_batch=2, **changes), H100).jobs[-1].units_per_gpu_hour
 
     base = rate()
-    assert 1.05 < rate(precision="fp8") / base < 1.31
-    assert 0.7 < rate(recompute="full") / base < 0.85
+    assert 1.05 < rate(precision="fp8") / base < 2**0.74
+    assert 0.66 < rate(recompute="full") / base < 0.85
     assert rate(stack="tuned") > base > rate(stack="naive")
     assert rate(precision="fp32") < base / 5
 
@@ -153,11 +153,12 @@ def test_lora_and_qlora_fit_where_full_tuning_does_not() -> None:
 
 
 def test_every_memory_term_is_named() -> None:
-    """Weights, gradients, optimizer, activations, logits, fragmentation and context, each positive."""
+    """Weights, gradients, optimizer, activations, logits, workspaces, context: each positive."""
     plan = TrainingPlan(LLAMA_70B, 4096, 1, "bf16", "full", "zero3", "none", "adamw", "typical")
     terms = training_memory(plan, 8, 8)
     assert set(terms) == {
-        "weights", "gradients", "optimizer", "activations", "logits", "fragmentation", "context",
+        "weights", "gradients", "optimizer", "gathered layer", "activations", "logits", "fragmentation", "workspace",
+        "context",
     }  # fmt: skip
     assert all(size > 0 for size in terms.values())
     assert terms["optimizer"] == pytest.approx(12 * 70_553_706_496 / 64)

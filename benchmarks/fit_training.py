@@ -1,0 +1,165 @@
+"""Fit of the training constants to published measurements, and how they do on what was left out of the fit.
+
+    python benchmarks/fit_training.py training                        constants fitted to all scored rows
+    python benchmarks/fit_training.py training --leave-out source     every publication predicted without it
+    python benchmarks/fit_training.py memory --leave-out gpu          the same for memory, by GPU
+
+Robust least squares (soft L1) on log(predicted ÷ measured), a publication's n rows weighing n^-1/4 each, with a prior
+around the constants in use, so that one which a fold says nothing of stays where it is (a factor of 2; for memory 10 %,
+as its terms are counted, not fitted). Needs scipy (the `fit` extra). Values go by hand to
+optimizer/estimator/constants.csv, rounded.
+"""
+
+import argparse
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from catalog.load import load_catalog
+from optimizer.estimator.constants import CONSTANTS
+from optimizer.estimator.jobs import range_class
+from optimizer.evaluate import memory, training
+from optimizer.evaluate.rows import required_positive, text
+from optimizer.evaluate.scoring import quantile
+from optimizer.evaluate.shapes import measured_model
+
+ERROR_SCALE = 0.2
+PRIOR_LOG_WIDTH = {"training": math.log(2), "memory": math.log(1.1)}
+FITTED = {
+    "training": (
+        "training_compute_share", "training_width_half", "training_attention_share", "training_moe_share",
+        "real_run_share", "low_precision_exponent", "qlora_kernel_share", "recompute_share", "launch_ms_per_layer",
+        "bubble_share", "scale_exponent",
+    ),
+    "memory": ("activation_share", "logits_bytes", "training_memory_slack_share"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured row, ready to be predicted under any constants."""
+
+    id: str
+    source: str
+    gpu: str
+    kind: str
+    measured: float
+    predict: Callable[[], float]
+
+
+def source_of(row: dict[str, str]) -> str:
+    """Publisher: owner and repository without version, paper, or site."""
+    address = text(row, "source").split()[0].rstrip(",;")
+    repository = re.match(r"https?://github\.com/([^/]+/[^/]+)", address)
+    if repository:
+        return re.sub(r"_v[\d.]+$", "", repository[1])
+    parts = address.removeprefix("https://").split("/")
+    return "/".join(parts[:3]) if "arxiv" in parts[0] else parts[0]
+
+
+def rows_of(kind: str) -> list[Row]:
+    """Scored rows of the published measurements."""
+    catalog = load_catalog()
+    table = files("catalog").joinpath("measurements", f"{kind}.csv").read_text(encoding="utf-8")
+    found = []
+    for cells in csv.DictReader(table.splitlines()):
+        scored = text(cells, "eval_use") == "yes" if kind == "training" else memory.is_scored(cells)
+        if not scored:
+            continue
+        if kind == "training":
+            model = measured_model(cells, catalog, mixture=cells["kind"] == "pretrain_moe")
+            gpu = training.training_gpu(cells, catalog)
+            run = training.run_of(cells, gpu, training.plan_of(cells, model))
+            measured, predict, group = required_positive(cells, training.TARGET), _rate(run), range_class(run.plan)
+        else:
+            run_memory = memory.run_of(cells, catalog)
+            measured, predict, group = memory.measured_bytes(cells), _bytes(run_memory), run_memory.plan.method
+        found.append(Row(cells["id"], source_of(cells), cells["gpu"], group, measured, predict))
+    return found
+
+
+def _rate(run: training.MeasuredRun) -> Callable[[], float]:
+    return lambda: run.tokens_per_s_per_gpu
+
+
+def _bytes(run: memory.MeasuredMemory) -> Callable[[], float]:
+    return lambda: run.bytes_in_scope
+
+
+def set_constants(names: Sequence[str], logs: Sequence[float]) -> None:
+    """Put exp(logs) in place of the constants in use."""
+    for name, log in zip(names, logs, strict=True):
+        value = float(math.exp(log))
+        if name == "training_memory_slack_share":
+            name, value = "training_memory_slack", 1 + value
+        CONSTANTS[name] = replace(CONSTANTS[name], value=value)
+
+
+def start_of(names: Sequence[str]) -> list[float]:
+    """Logarithms of the constants in use."""
+    slack = CONSTANTS["training_memory_slack"].value - 1
+    return [math.log(slack if name == "training_memory_slack_share" else CONSTANTS[name].value) for name in names]
+
+
+def fit(rows: Sequence[Row], names: Sequence[str], start: Sequence[float], prior_width: float) -> list[float]:
+    """Logarithms of the constants that fit the rows best."""
+    count = Counter(row.source for row in rows)
+    weight = np.array([count[row.source] ** -0.125 for row in rows])
+    measured = np.log([row.measured for row in rows])
+
+    def residuals(logs: Sequence[float]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        set_constants(names, logs)
+        predicted = np.log([row.predict() for row in rows])
+        prior = (np.asarray(logs) - start) / prior_width * ERROR_SCALE
+        return np.concatenate([(predicted - measured) * weight, prior])
+
+    scale = ERROR_SCALE * float(np.median(weight))
+    return [float(v) for v in least_squares(residuals, start, loss="soft_l1", f_scale=scale, max_nfev=30).x]
+
+
+def report(title: str, ratios: Sequence[float]) -> None:
+    """Median and 90th percentile of |predicted ÷ measured − 1|, and the band of measured ÷ predicted."""
+    errors = [abs(ratio - 1) for ratio in ratios]
+    band = ", ".join(f"{quantile([1 / r for r in ratios], q):.2f}" for q in (0.05, 0.8, 0.9, 0.95))
+    middle, tail = 100 * quantile(errors, 0.5), 100 * quantile(errors, 0.9)
+    print(f"{title:38} n {len(ratios):4}  median {middle:5.1f} %  p90 {tail:5.1f} %", end="")
+    print(f"  measured/predicted at 5, 80, 90, 95 %: {band}")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=list(FITTED))
+    parser.add_argument("--leave-out", choices=("source", "gpu"))
+    asked = parser.parse_args()
+    rows, names = rows_of(asked.kind), FITTED[asked.kind]
+    in_use = start_of(names)
+    report("constants in use", [row.predict() / row.measured for row in rows])
+    width = PRIOR_LOG_WIDTH[asked.kind]
+    best = fit(rows, names, in_use, width)
+    set_constants(names, best)
+    for name, log in zip(names, best, strict=True):
+        print(f"  {name:32} {math.exp(log):.4g}")
+    report("fitted to all rows", [row.predict() / row.measured for row in rows])
+    if asked.leave_out is None:
+        return
+    left_out: dict[str, float] = {}
+    for group in sorted({getattr(row, asked.leave_out) for row in rows}):
+        set_constants(names, fit([r for r in rows if getattr(r, asked.leave_out) != group], names, best, width))
+        ratios = {r.id: r.predict() / r.measured for r in rows if getattr(r, asked.leave_out) == group}
+        report(f"without {group}", list(ratios.values()))
+        left_out |= ratios
+    for group in sorted({row.kind for row in rows}):
+        report(f"{group}, each {asked.leave_out} left out", [left_out[row.id] for row in rows if row.kind == group])
+    report(f"each {asked.leave_out} left out", list(left_out.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,16 @@
 
 from catalog.errors import AmbiguousNameError, CatalogError, CatalogFileError, GpuMismatchError, UnknownNameError
 from catalog.load import Catalog, load_catalog
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost, SourceRef, TypicalDiscount
+from catalog.schema import (
+    CloudOffer,
+    Gpu,
+    LlmArchitecture,
+    ResaleValue,
+    ServerOffer,
+    SiteCost,
+    SourceRef,
+    TypicalDiscount,
+)
 
 __all__ = [
     "AmbiguousNameError",
@@ -13,6 +22,7 @@ __all__ = [
     "Gpu",
     "GpuMismatchError",
     "LlmArchitecture",
+    "ResaleValue",
     "ServerOffer",
     "SiteCost",
     "SourceRef",

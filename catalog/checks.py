@@ -1,6 +1,6 @@
 """Rules that a row must hold to be used; each gives the column at fault and what is wrong, or None."""
 
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, TypicalDiscount
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ResaleValue, ServerOffer, TypicalDiscount
 
 Fault = tuple[str, str] | None
 
@@ -112,6 +112,13 @@ def server_power_is_ordered(server: ServerOffer) -> Fault:
     return None
 
 
+def resale_values_are_ordered(value: ResaleValue) -> Fault:
+    """0 ≤ low ≤ mid ≤ high ≤ 1, at an age above 0."""
+    if not 0 <= value.low_fraction <= value.mid_fraction <= value.high_fraction <= 1:
+        return "mid_fraction", "resale values must be 0 ≤ low ≤ mid ≤ high ≤ 1 (5 % is 0.05)"
+    return None if value.age_months > 0 else ("age_months", "must be above 0")
+
+
 def discounts_are_ordered(discount: TypicalDiscount) -> Fault:
     """0 ≤ low ≤ mid ≤ high < 1, for a purchase option with a term."""
     if not 0 <= discount.low_fraction <= discount.mid_fraction <= discount.high_fraction < 1:
@@ -132,3 +139,4 @@ MODEL_RULES = (model_counts_fit,)
 OFFER_RULES = (offer_price_is_positive, offer_terms_are_known)
 SERVER_RULES = (server_price_is_positive, server_power_is_ordered)
 DISCOUNT_RULES = (discounts_are_ordered,)
+RESALE_RULES = (resale_values_are_ordered,)

@@ -1,6 +1,7 @@
 """The catalog: GPUs, models, cloud offers and servers, read from CSV files when asked for."""
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.resources import files
@@ -9,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from catalog.aliases import Alias, AliasTable, read_aliases
-from catalog.checks import DISCOUNT_RULES, GPU_RULES, MODEL_RULES, OFFER_RULES, SERVER_RULES
+from catalog.checks import DISCOUNT_RULES, GPU_RULES, MODEL_RULES, OFFER_RULES, RESALE_RULES, SERVER_RULES
 from catalog.places import electricity_of
 from catalog.resolve import settle_gpu
 from catalog.rows import Layout, Record, Table
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ServerOffer, SiteCost, TypicalDiscount
+from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ResaleValue, ServerOffer, SiteCost, TypicalDiscount
 
 DEFAULT_DIRECTORY: Traversable = files("catalog")
+_DATE_CELL = re.compile(rb"(?<=,)\d{4}-\d{2}-\d{2}(?=[,\r\n])")
+"""A cell that is a date, without reading the rows (`version` is asked for at every solve)."""
 
 GPU_LAYOUT = Layout(Gpu, "gpu_id", "accessed_on", GPU_RULES)
 MODEL_LAYOUT = Layout(LlmArchitecture, "model_id", "accessed_on", MODEL_RULES)
 OFFER_LAYOUT = Layout(CloudOffer, "offer_id", "priced_on", OFFER_RULES)
 SERVER_LAYOUT = Layout(ServerOffer, "server_id", "priced_on", SERVER_RULES)
 SITE_COST_LAYOUT = Layout(SiteCost, "cost_id", "priced_on")
+RESALE_LAYOUT = Layout(ResaleValue, "age_id", "priced_on", RESALE_RULES)
 DISCOUNT_LAYOUT = Layout(TypicalDiscount, "discount_id", "priced_on", DISCOUNT_RULES)
 
 
@@ -63,7 +67,7 @@ class Catalog:
 
     def gpu_id(self, name: str) -> str:
         """The id that a GPU's name means."""
-        return self._gpu_aliases.resolve(name)
+        return name if name in self._gpu_table.rows else self._gpu_aliases.resolve(name)
 
     def gpu_candidates(self, name: str) -> tuple[str, ...]:
         """All GPU ids that a name may mean: one, several ("A100") or none."""
@@ -106,7 +110,8 @@ class Catalog:
             return self.price_file_offers(gpus)
         wanted = self._ids(gpus)
         replaced = {offer_id for table in self._price_tables for offer_id in table.rows}
-        packaged = (offer for table in self._offer_tables for offer in table.where("gpu_id", wanted))
+        tables = (table for table in self._offer_tables if wanted is None or table.mentions(wanted))
+        packaged = (offer for table in tables for offer in table.where("gpu_id", wanted))
         return (*(offer for offer in packaged if offer.offer_id not in replaced), *self.price_file_offers(gpus))
 
     def price_file_offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
@@ -148,6 +153,12 @@ class Catalog:
         """Ranges from the literature of what reservations cost less than on-demand."""
         return self._table("typical_discounts.csv", DISCOUNT_LAYOUT).where("discount_id")
 
+    def resale_values(self) -> tuple[ResaleValue, ...]:
+        """What used servers sell for by age, from young to old."""
+        return tuple(
+            sorted(self._table("resale_values.csv", RESALE_LAYOUT).where("age_id"), key=lambda v: v.age_months)
+        )
+
     def electricity(self, region: str) -> SiteCost:
         """What businesses pay for electricity in a region, newest row; UnknownNameError gives regions like it."""
         return electricity_of(self.site_costs(), region)
@@ -159,10 +170,9 @@ class Catalog:
     @cached_property
     def version(self) -> str:
         """Date of the newest row and a short hash of all files, e.g. `2026-12-01+1f3a9c04`."""
-        dates = [self._gpu_table.latest_date(), self._model_table.latest_date(), self._server_table.latest_date()]
-        newest = max(dates + [table.latest_date() for table in self._offer_tables])
+        newest = max((day for _, path in self._csv_files() for day in _DATE_CELL.findall(path.read_bytes())), default=b"")
         text = "\n".join(f"{name} {digest}" for name, digest in self.file_hashes().items())
-        return f"{newest}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        return f"{newest.decode()}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def file_hashes(self) -> dict[str, str]:
         """SHA-256 of every CSV file by its name within the catalog, sorted."""

@@ -1,13 +1,12 @@
 """Which GPU an ambiguous name means, settled by what else a price file or a measurement says of it."""
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 
 from catalog.errors import AmbiguousNameError, GpuMismatchError
+from catalog.names_of_nodes import read_facts
 from catalog.schema import Gpu
 
 # Sizes as sold, as GiB and as usable MiB differ by up to 8 % (L4: 22 of 24); 80 and 94 GB by 15 %.
@@ -65,8 +64,7 @@ def _gpus_of_node_type(instance_type: str) -> set[str]:
 
 @cache
 def _node_types() -> Mapping[str, str]:
-    text = files("catalog").joinpath("importing", "instance_types.csv").read_text(encoding="utf-8")
-    return {row["instance_pattern"].casefold(): row["gpu_id"] for row in csv.DictReader(text.splitlines())}
+    return {row["instance_pattern"].casefold(): row["gpu_id"] for row in read_facts("instance_types.csv")}
 
 
 def _where(choices: Sequence[Gpu], ids: set[str]) -> Sequence[Gpu]:

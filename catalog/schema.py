@@ -159,6 +159,24 @@ class TypicalDiscount:
 
 
 @dataclass(frozen=True, slots=True)
+class ResaleValue:
+    """What used servers sell for at an age, as a share of their price: a range from the literature."""
+
+    age_id: str
+    age_months: float
+    low_fraction: float
+    mid_fraction: float
+    high_fraction: float
+    confidence: str
+    notes: str
+    ref: SourceRef
+
+    def fraction(self, level: str) -> float:
+        """Share of the price at `level` (low, mid, high)."""
+        return {"low": self.low_fraction, "mid": self.mid_fraction, "high": self.high_fraction}[level]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerOffer:
     """One node type that can be bought (a card in a host counts as a node), with power and upkeep."""
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from catalog import Catalog
-from catalog.schema import Gpu, SourceRef, TypicalDiscount
+from catalog.schema import Gpu, ResaleValue, SourceRef, TypicalDiscount
 from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates
 from optimizer.model.dominance import drop_outclassed
 from optimizer.model.entities import Instance
 from optimizer.model.instance import build_instance
-from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Supply, list_supply
+from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Literature, Supply, list_supply
 from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote, Site
 from optimizer.trace import Assumption
 from optimizer.units import BYTES_PER_GB
@@ -49,13 +49,13 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     named = {q.gpu for q in problem.options.quotes} | {e.gpu for e in problem.options.existing}
     named |= {o.gpu_id for o in offers} | {s.gpu_id for s in servers}
     gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
-    typical = catalog.typical_discounts() if problem.options.estimated_discounts else ()
-    supply = list_supply(problem, gpus, offers, servers, day, typical)
+    known = _literature(problem, catalog, owning=bool(servers))
+    supply = list_supply(problem, gpus, offers, servers, day, known)
     estimates = _estimate(problem, catalog, gpus, supply)
     supply = drop_outclassed(problem, supply, estimates)
     assumptions = (
         *_default_assumptions(problem, supply, catalog),
-        *_price_assumptions(problem, typical),
+        *_price_assumptions(problem, known),
         *estimates.assumptions,
     )
     return Prepared(problem, gpus, supply, estimates, assumptions)
@@ -177,8 +177,14 @@ def _electricity(site: Site, catalog: Catalog) -> Assumption:
     return _said(site.model_fields_set, "electricity", "electricity", site.electricity, "per kWh")
 
 
-def _price_assumptions(problem: Problem, typical: Iterable[TypicalDiscount]) -> Iterable[Assumption]:
-    """The buyer's own terms, and discounts that nobody quoted."""
+def _literature(problem: Problem, catalog: Catalog, *, owning: bool) -> Literature:
+    """What the catalog knows from the literature, as far as the problem needs it."""
+    discounts = catalog.typical_discounts() if problem.options.estimated_discounts else ()
+    return Literature(discounts, catalog.resale_values() if owning else ())
+
+
+def _price_assumptions(problem: Problem, known: Literature) -> Iterable[Assumption]:
+    """The buyer's own terms, and what nobody quoted: discounts of reservations, resale values."""
     for terms in problem.options.discounts:
         day = terms.date.isoformat() if terms.date else ""
         if terms.price is None:
@@ -186,12 +192,18 @@ def _price_assumptions(problem: Problem, typical: Iterable[TypicalDiscount]) -> 
         else:
             unit = f"{problem.currency}/h per {terms.per}"
             yield Assumption(f"own price: {terms.words}", terms.price, unit, terms.source, "user", day)
-    level = problem.options.estimated_discounts
-    for found in typical if level else ():
-        name = f"estimated discount for {found.term_months:g} months"
-        day = found.ref.date.isoformat() if found.ref.date else ""
-        low, value, high = found.low_fraction, found.fraction(level or "mid"), found.high_fraction
-        yield Assumption(name, value, "share", str(found.ref), "estimate", day, low, high)
+    for discount in known.discounts:
+        name = f"estimated discount {discount.discount_id}"
+        yield _from_literature(name, "share", discount, problem.options.estimated_discounts or "mid")
+    for value in known.resale:
+        name = f"resale of servers after {value.age_months:g} months"
+        yield _from_literature(name, "share of price", value, (problem.site or Site()).resale)
+
+
+def _from_literature(name: str, unit: str, found: TypicalDiscount | ResaleValue, level: str) -> Assumption:
+    day = found.ref.date.isoformat() if found.ref.date else ""
+    low, value, high = found.low_fraction, found.fraction(level), found.high_fraction
+    return Assumption(name, value, unit, str(found.ref), "estimate", day, low, high)
 
 
 def _said(given: set[str], field: str, name: str, value: float, unit: str) -> Assumption:

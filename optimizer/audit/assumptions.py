@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from catalog.schema import ResaleValue, TypicalDiscount
 from optimizer.audit.document import Answer, plain
 from optimizer.audit.report import Checker
 from optimizer.audit.sources import CatalogRows
@@ -19,7 +20,7 @@ def check_assumptions(
     checker.holds("assumptions", "assumptions", len(found) == len(answer.assumptions), "a name is listed twice")
     given = _derived(answer, problem)
     expected: dict[str, dict[str, Any]] = {name: {"value": value, "low": None, "high": None} for name, value in given}
-    expected |= _of_estimated_discounts(rows, problem) if rows.usable else {}
+    expected |= _of_the_literature(rows, problem) if rows.usable else {}
     for assumption in map(plain, anew.assumptions if anew else ()):
         expected[assumption["name"]] = {key: assumption[key] for key in ("value", "unit", "low", "high")}
     for name, figures in expected.items():
@@ -30,17 +31,20 @@ def check_assumptions(
         checker.fail("assumptions", f"assumptions[{name}]", "nothing in the problem or its estimates rests on this")
 
 
-def _of_estimated_discounts(rows: CatalogRows, problem: Problem) -> dict[str, dict[str, Any]]:
-    """Value and range of each discount that reservations were estimated by."""
+def _of_the_literature(rows: CatalogRows, problem: Problem) -> dict[str, dict[str, Any]]:
+    """Value and range of what nobody quoted: discounts of reservations, resale values of servers on sale."""
     level = problem.options.estimated_discounts
-    return {
-        f"estimated discount for {row.term_months:g} months": {
-            "value": getattr(row, f"{level}_fraction"),
-            "low": row.low_fraction,
-            "high": row.high_fraction,
-        }
-        for row in rows.typical_discounts(problem)
+    found = {
+        f"estimated discount {row.discount_id}": _range(row, level or "") for row in rows.typical_discounts(problem)
     }
+    if problem.options.catalog and problem.site and rows.servers(problem):
+        for row in rows.catalog.resale_values():
+            found[f"resale of servers after {row.age_months:g} months"] = _range(row, problem.site.resale)
+    return found
+
+
+def _range(row: TypicalDiscount | ResaleValue, level: str) -> dict[str, Any]:
+    return {"value": getattr(row, f"{level}_fraction"), "low": row.low_fraction, "high": row.high_fraction}
 
 
 def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | str]]:

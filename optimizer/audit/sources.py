@@ -56,6 +56,11 @@ class CatalogRows:
         """Discounts of the literature, where the problem asks for estimates."""
         return self.catalog.typical_discounts() if problem.options.estimated_discounts else ()
 
+    def resale(self, problem: Problem) -> dict[float, float]:
+        """Share of the price that used servers sell for, by age in months, at the level that the site asks for."""
+        level = problem.site.resale if problem.site else "mid"
+        return {row.age_months: getattr(row, f"{level}_fraction") for row in self.catalog.resale_values()}
+
     def servers(self, problem: Problem) -> Sequence[ServerOffer]:
         """Servers on sale, where there is a site to put them."""
         return self.catalog.servers(_catalog_names(problem)) if problem.site else ()

@@ -1,6 +1,6 @@
 """Checks of the options: each is derived anew from its quote, existing node or catalog row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
@@ -88,8 +88,9 @@ def _catalog_options(problem: Problem, rows: CatalogRows) -> Iterator[tuple[str,
         rate = problem.exchange_rates["USD"].rate
     for offer in rows.offers(problem):
         yield offer.offer_id, _of_offer(offer, rate)
+    resale = rows.resale(problem)
     for server in rows.servers(problem):
-        yield server.server_id, _of_server(server, problem.site or Site(), rate)
+        yield server.server_id, _of_server(server, problem.site or Site(), rate, resale)
 
 
 def _limited(fields: Fields, problem: Problem) -> Fields:
@@ -204,7 +205,9 @@ def _of_offer(offer: CloudOffer, rate: float) -> Fields:
     )
 
 
-def _of_server(server: ServerOffer, site: Site, rate: float) -> Fields:
+def _of_server(server: ServerOffer, site: Site, rate: float, resale: Mapping[float, float]) -> Fields:
+    life, last = server.useful_life_months, server.residual_fraction
+    aged = [[age, max(share, last)] for age, share in sorted(resale.items()) if age < life]
     return _fields(
         option_id=server.server_id,
         gpu_id=server.gpu_id,
@@ -217,7 +220,7 @@ def _of_server(server: ServerOffer, site: Site, rate: float) -> Fields:
         installation_per_node=server.installation_usd_per_node * rate,
         lead_months=server.lead_time_months,
         useful_life_months=server.useful_life_months,
-        residual_points=[[0.0, 1.0], [server.useful_life_months, server.residual_fraction]],
+        residual_points=[[0.0, 1.0], *aged, [life, last]],
         nameplate_kw=server.nameplate_kw,
         idle_kw=server.idle_kw,
         load_kw=server.load_kw,

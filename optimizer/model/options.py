@@ -11,7 +11,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TypedDict
 
-from catalog.schema import CloudOffer, Gpu, ServerOffer, TypicalDiscount
+from catalog.schema import CloudOffer, Gpu, ResaleValue, ServerOffer, TypicalDiscount
 from optimizer.model.option import DEFAULT_IDLE_SHARE as DEFAULT_IDLE_SHARE
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.option import DEFAULT_USEFUL_LIFE_MONTHS as DEFAULT_USEFUL_LIFE_MONTHS
@@ -158,7 +158,14 @@ def from_cloud_offer(offer: CloudOffer, rate: float) -> Option:
     )
 
 
-def from_server(server: ServerOffer, site: Site, rate: float) -> Option:
+def resale_points(server: ServerOffer, site: Site, values: Sequence[ResaleValue]) -> tuple[tuple[float, float], ...]:
+    """Worth of a server of the catalog by age: the literature's, down to its share at the end of its useful life."""
+    life, end = server.useful_life_months, server.residual_fraction
+    between = [(value.age_months, max(end, value.fraction(site.resale))) for value in values]
+    return ((0.0, 1.0), *(point for point in between if point[0] < life), (life, end))
+
+
+def from_server(server: ServerOffer, site: Site, rate: float, values: Sequence[ResaleValue] = ()) -> Option:
     """A node that can be bought, standing at the buyer's site."""
     return Option(
         option_id=server.server_id,
@@ -172,7 +179,7 @@ def from_server(server: ServerOffer, site: Site, rate: float) -> Option:
         installation_per_node=server.installation_usd_per_node * rate,
         lead_months=server.lead_time_months,
         useful_life_months=server.useful_life_months,
-        residual_points=((0.0, 1.0), (server.useful_life_months, server.residual_fraction)),
+        residual_points=resale_points(server, site, values),
         nameplate_kw=server.nameplate_kw,
         idle_kw=server.idle_kw,
         load_kw=server.load_kw,
@@ -193,23 +200,31 @@ class Supply:
     left_out: tuple[LeftOut, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Literature:
+    """Ranges of the catalog that stand in where nobody quotes: reservations' discounts, resale values by age."""
+
+    discounts: tuple[TypicalDiscount, ...] = ()
+    resale: tuple[ResaleValue, ...] = ()
+
+
 def list_supply(
     problem: Problem,
     gpus: Iterable[Gpu],
     offers: Iterable[CloudOffer],
     servers: Iterable[ServerOffer],
     today: date,
-    typical: Sequence[TypicalDiscount] = (),
+    literature: Literature | None = None,
 ) -> Supply:
     """All options that the problem allows, in the order quotes, existing, catalog; dominated offers are left out.
 
-    `gpus` gives the licence class of cards; `today` dates the age of prices; `typical` are the discounts by which
-    reservations are estimated, where the problem asks for them.
+    `gpus` gives the licence class of cards; `today` dates the age of prices.
     """
+    known = literature or Literature()
     consumer = {gpu.gpu_id for gpu in gpus if gpu.consumer}
     found = [(from_quote(quote, problem.site), quote.consumer) for quote in problem.options.quotes]
     found += [(from_existing(nodes, i, problem.site), False) for i, nodes in enumerate(problem.options.existing)]
-    listed = _of_the_catalog(problem, offers, servers) if problem.options.has_offers else []
+    listed = _of_the_catalog(problem, offers, servers, known.resale) if problem.options.has_offers else []
     found += [(with_terms(option, problem), None) for option in listed]
     kept: list[Option] = []
     left_out: list[LeftOut] = []
@@ -220,16 +235,18 @@ def list_supply(
             left_out.append(LeftOut(option.option_id, option.gpu_id, reason))
         else:
             kept.append(_as_delivered(option, problem))
-    guesses = estimated_reservations(listed, typical, problem)
+    guesses = estimated_reservations(listed, known.discounts, problem)
     allowed = [option for option in guesses if not _barred(option, problem, today, consumer=False)]
     kept += [_as_delivered(option, problem) for option in cheapest_estimates(allowed, problem)]
     kept, dominated = drop_dominated(kept, problem)
     return Supply(tuple(kept), (*left_out, *dominated))
 
 
-def _of_the_catalog(problem: Problem, offers: Iterable[CloudOffer], servers: Iterable[ServerOffer]) -> list[Option]:
+def _of_the_catalog(
+    problem: Problem, offers: Iterable[CloudOffer], servers: Iterable[ServerOffer], resale: Sequence[ResaleValue]
+) -> list[Option]:
     rate, site = _usd_rate(problem), problem.site
-    bought = [from_server(server, site, rate) for server in servers] if site else []
+    bought = [from_server(server, site, rate, resale) for server in servers] if site else []
     return [from_cloud_offer(offer, rate) for offer in offers] + bought
 
 

@@ -66,6 +66,9 @@ class Site(Model):
     pue: Annotated[float, Field(ge=1, le=3)] = 1.0
     hosting: MoneyPerKwMonth = 0.0
     """Colocation fee per kW of nameplate power and month."""
+    resale: Literal["low", "mid", "high"] = "mid"
+    """What used servers of the catalog sell for: the lower end, middle or upper end of the literature's range by age
+    (after 12, 24 and 36 months 65, 37.5 and 27.5 % in the middle). Quotes say it themselves (`residual`)."""
     power_limit_it: Kilowatts | None = None
     """Most nameplate kW of owned nodes."""
     consumer_gpus_allowed: bool = True

@@ -200,6 +200,7 @@ def test_version_changes_with_any_byte(directory: Path) -> None:
         "gpus.csv",
         "models.csv",
         "offers/lambda.csv",
+        "resale_values.csv",
         "servers.csv",
         "site_costs.csv",
         "typical_discounts.csv",

@@ -87,6 +87,17 @@ def test_servers_are_discounted_only_where_owning_is_named() -> None:
     assert "list price 400,000.00 USD, 10 % off" in option(cut, "hgx-h100-8x").source
 
 
+@pytest.mark.parametrize(("level", "after_two_years"), [("low", 0.3), ("mid", 0.375), ("high", 0.45)])
+def test_used_servers_sell_for_what_the_literature_says(level: str, after_two_years: float) -> None:
+    """Not on a straight line from new to scrap: most is lost early, at the level that the site asks for."""
+    ready = prepared("purchase: [owned]", f"site: {{electricity: 0.1 USD/kWh, resale: {level}}}")
+    points = dict(option(ready, "hgx-h100-8x").residual_points)
+    assert points[24.0] == after_two_years
+    assert (points[0.0], points[60.0], sorted(points.values(), reverse=True)) == (1.0, 0.1, list(points.values()))
+    said = next(one for one in ready.assumptions if one.name == "resale of servers after 24 months")
+    assert (said.value, said.low, said.high, said.kind) == (after_two_years, 0.3, 0.45, "estimate")
+
+
 def test_a_discount_may_turn_the_order_of_offers() -> None:
     """On-demand after discount beats spot: the price that counts is the buyer's (karpenter 3860)."""
     text = "providers: {allow: [crusoe]}, discounts: [{provider: crusoe, purchase: on-demand, percent: 70 %}]"
@@ -103,7 +114,7 @@ def test_estimated_reservations_are_made_from_on_demand_when_asked(level: str, s
     assert found.price_per_node_hour == pytest.approx(55.04 * (1 - share))
     assert (found.purchase_option, found.billing, found.term_months) == ("reserved", "holding", 12)
     assert f"list price 55.04 USD/h, {100 * share:g} % off for 12 months (estimate): catalog/typical" in found.source
-    said = next(one for one in ready.assumptions if one.name == "estimated discount for 12 months")
+    said = next(one for one in ready.assumptions if one.name == "estimated discount reserved-12m")
     assert (said.value, said.low, said.high, said.kind) == (share, 0.3, 0.6, "estimate")
 
 
@@ -179,7 +190,7 @@ def test_a_plan_at_own_prices_passes_the_audit_and_says_so() -> None:
     """Discount, private price and estimate stand in the plan's sources, and the audit derives each of them anew."""
     options = """options:
   gpus: [H100-80GB-SXM, L40S]
-  purchase: [reserved, on-demand]
+  purchase: [reserved, on-demand, owned]
   providers: {allow: [aws, lambda]}
   estimated_discounts: mid
   discounts: [{provider: aws, percent: 12 %}, {option: "lambda/*", price: 2.1 USD/h, per: gpu, date: 2026-11-01}]

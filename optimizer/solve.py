@@ -160,7 +160,7 @@ _NO_SOLUTION: dict[str, Any] = {
 
 
 def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
-    values = solution.values
+    values = readback.without_idle_replicas(milp, solution.values)
     return {
         "cost": readback.total_cost(milp, values, solution.bound, solution.gap),
         "gpus": readback.gpus_at_once(milp, values),

@@ -20,6 +20,27 @@ BUDGET_SLACK_ROWS = 20_000
 """Larger models keep only binding rows and limits in the plan file."""
 
 
+REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capacity", "whole_replica")
+"""Rows that end in −1 × replicas: what a deployment is asked to do, in replicas."""
+
+
+def without_idle_replicas(milp: Milp, values: Sequence[float]) -> tuple[float, ...]:
+    """The same plan with no more replicas than its load needs.
+
+    Replicas on nodes that are paid anyway cost nothing, so the solver may leave some that do nothing.
+    """
+    need: dict[int, float] = defaultdict(float)
+    for row in milp.reported_rows():
+        if row.family in REPLICA_FAMILIES:
+            *used, (replicas, _) = row.terms
+            load = sum(coefficient * values[column] for column, coefficient in used)
+            need[replicas] = max(need[replicas], float(math.ceil(load - BINDING * max(1.0, load))), float(load > DUST))
+    tidy = list(values)
+    for column, least in need.items():
+        tidy[column] = min(values[column], least)
+    return tuple(tidy)
+
+
 def total_cost(milp: Milp, values: Sequence[float], bound: float, gap: float) -> Cost:
     """Totals of the ledger at the solution."""
     lines = [(line.term, line.amount(values)) for line in milp.ledger]

@@ -12,6 +12,7 @@ from optimizer.estimator.inference import request_shapes
 from optimizer.estimator.jobs import analytic_batch, analytic_training, training_plan
 from optimizer.estimator.measured import PER_GPU_RATES, Point, measured_jobs, measured_services, point_of
 from optimizer.estimator.rules_of_thumb import service_operations
+from optimizer.estimator.search import Found, best_batches
 from optimizer.estimator.services import analytic_services
 from optimizer.estimator.training import tokens_per_gpu_hour_at
 from optimizer.estimator.types import (
@@ -101,6 +102,7 @@ class WorkloadEstimator:
         self.field = field
         self._model: LlmArchitecture | None = None
         self._demand: Demand | None = None
+        self._found: Found | None = None
 
     def run(self) -> Estimates:
         """Measured estimates first; analytic ones wherever a measurement does not stand for them."""
@@ -175,13 +177,21 @@ class WorkloadEstimator:
         if workload.estimate_by == "rule-of-thumb":
             return self._by_rule(gpu, model)
         if isinstance(workload, Service):
-            services, rejections = analytic_services(workload, gpu, model, largest)
+            services, rejections = analytic_services(workload, gpu, model, largest, self._batches(workload, model))
             return services, [], rejections
         if isinstance(workload, Batch):
             jobs, rejections = analytic_batch(workload, self.demand(), gpu, model, largest)
             return [], jobs, rejections
         jobs, rejections = analytic_training(workload, self.demand(), gpu, model, largest)
         return [], jobs, rejections
+
+    def _batches(self, service: Service, model: LlmArchitecture) -> Found:
+        """Operating batches on all GPU types that the service may use, searched together when first asked for."""
+        if self._found is None:
+            allowed = service.gpus
+            gpus = [gpu for name, gpu in self.field.gpus.items() if allowed is None or name in allowed]
+            self._found = best_batches(service, model, [(gpu, max(self.field.sizes(gpu))) for gpu in gpus])
+        return self._found
 
     def _by_rule(self, gpu: Gpu, model: LlmArchitecture) -> Result:
         peak = gpu.peak_tflop_per_s("fp32")

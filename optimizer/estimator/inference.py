@@ -6,6 +6,7 @@ from typing import Protocol
 
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
+from optimizer.estimator.elementwise import larger, smaller
 from optimizer.estimator.engines import Engine, default_engine
 from optimizer.estimator.memory import (
     ServingMemory,
@@ -27,7 +28,7 @@ from optimizer.estimator.workloads import Latency, Service
 from optimizer.units import MS_PER_S
 
 ONLY_CLASS = "all"
-_SMALLER_BATCHES = (0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05)
+SMALLER_BATCHES = (0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def request_shapes(service: Service) -> tuple[RequestShape, ...]:
 
 def sequences_per_stage(replica: Replica, batch: float) -> float:
     """Sequences in one pipeline stage at a time."""
-    return max(batch / replica.pipeline_parallel, min(batch, 1.0))
+    return larger(batch / replica.pipeline_parallel, smaller(batch, 1.0))
 
 
 def mean_context(shape: RequestShape) -> float:
@@ -116,7 +117,7 @@ def operating_point(replica: Replica, shape: RequestShape, batch: int) -> Operat
         + replica.engine.ttft_fixed_ms / MS_PER_S
     )
     end_to_end = ttft + tpot * max(shape.output - 1, 0)
-    stretched = max(1.0, end_to_end / batch / saturated.total)
+    stretched = larger(1.0, end_to_end / batch / saturated.total)
     return OperatingPoint(batch, ttft, tpot if shape.output > 1 else None, end_to_end, saturated.scaled(stretched))
 
 
@@ -196,7 +197,7 @@ def _batches(largest: int) -> Iterator[int]:
     """The largest batch, then smaller ones, each once."""
     last = largest
     yield largest
-    for share in _SMALLER_BATCHES:
+    for share in SMALLER_BATCHES:
         batch = max(1, int(largest * share))
         if batch < last:
             yield batch

@@ -66,10 +66,6 @@ def training_plan(job: Training | FineTune, model: LlmArchitecture) -> TrainingP
         stack=job.stack,
         lora_rank=job.lora_rank if isinstance(job, FineTune) else 0,
         whole_run=isinstance(job, Training),
-        offload=job.offload,
-        optimizer_in_backward=job.optimizer_in_backward,
-        chunked_loss=job.chunked_loss,
-        gradient_accumulation=job.gradient_accumulation,
     )
 
 
@@ -203,16 +199,12 @@ class TrainingRun:
         return Rejection(self.job.name, self.gpu.gpu_id, reason, "parallelism", self.least_gpus, self.most_gpus, "GPUs")
 
 
-def range_class(plan: TrainingPlan) -> str:
-    """Kind of training with a range of its own: moe | dense (16 bit, all weights) | other."""
-    if plan.model.experts > 1:
-        return "moe"
-    return "dense" if plan.method == "full" and plan.precision in {"bf16", "fp16"} else "other"
-
-
 def training_range(plan: TrainingPlan) -> tuple[float, float]:
     """Lowest and highest factor on the rate that 90 % of measured runs of that kind keep within."""
-    kind = range_class(plan)
+    if plan.model.experts > 1:
+        kind = "moe"
+    else:
+        kind = "dense" if plan.method == "full" and plan.precision in {"bf16", "fp16"} else "other"
     return constant(f"training_{kind}_low_factor"), constant(f"training_{kind}_high_factor")
 
 

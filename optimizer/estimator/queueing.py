@@ -10,7 +10,7 @@ from math import log, sqrt
 
 from optimizer.estimator.constants import constant
 
-_ITERATIONS = 24
+CAP_ITERATIONS = 24
 
 
 def waiting_probability(utilisation: float, servers: float) -> float:
@@ -33,7 +33,7 @@ def utilisation_cap(servers: float, residence_s: float, slack_s: float | None) -
     if slack_s is None or waiting_percentile_s(highest, servers, residence_s) <= slack_s:
         return highest
     low, high = 0.0, highest
-    for _ in range(_ITERATIONS):
+    for _ in range(CAP_ITERATIONS):
         middle = (low + high) / 2
         if waiting_percentile_s(middle, servers, residence_s) <= slack_s:
             low = middle

@@ -257,10 +257,8 @@ def attention_flop(model: LlmArchitecture, prompt_tokens: float, prompt: float) 
 def collective_seconds(replica: Replica, tokens: float) -> float:
     """Time of a stage's all-reduces: two per layer, ring over the tensor-parallel GPUs (Megatron-LM, 1909.08053)."""
     tp = replica.tensor_parallel
-    if tp == 1:
-        return 0.0
     message = tokens * replica.model.hidden_size * _BYTES_ACTIVATION
-    one = replica.link.latency_s + 2 * (tp - 1) / tp * message / replica.link.bytes_per_s
+    one = (tp > 1) * replica.link.latency_s + 2 * (tp - 1) / tp * message / replica.link.bytes_per_s
     return 2 * replica.model.layers / replica.pipeline_parallel * one
 
 
@@ -271,7 +269,7 @@ def overhead_seconds(replica: Replica, sequences: float) -> float:
     """
     stages = replica.pipeline_parallel
     loop_ms = 0.0 if replica.engine.single_stream else constant("step_overhead_ms") / stages
-    hop_ms = constant("pipeline_hop_ms") if stages > 1 else 0.0
+    hop_ms = (stages > 1) * constant("pipeline_hop_ms")
     return (
         (loop_ms + hop_ms) / MS_PER_S
         + constant("layer_overhead_us") / _US_PER_S * replica.model.layers / stages

@@ -12,8 +12,6 @@ from optimizer.estimator.deployments import (
 from optimizer.estimator.inference import (
     OperatingPoint,
     RequestShape,
-    batch_limit,
-    best_point,
     class_estimate,
     least_serving_bytes,
     memory_of,
@@ -23,7 +21,8 @@ from optimizer.estimator.inference import (
 )
 from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.ranges import range_of
-from optimizer.estimator.roofline import Kernel, Replica, kernel_for, replica_of
+from optimizer.estimator.roofline import Replica, kernel_for, replica_of
+from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of, replica_sizes
 from optimizer.estimator.steps import service_steps
 from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate
 from optimizer.estimator.workloads import Batch, Service
@@ -35,11 +34,6 @@ ESTIMATE_SOURCE = "analytic estimate (docs/estimator.md)"
 _LARGEST_HINT = 64
 
 
-def formats_of(workload: Service | Batch) -> list[str]:
-    """Weight formats that the buyer allows."""
-    return [workload.weights] if isinstance(workload.weights, str) else list(workload.weights)
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A deployment with all that its estimate was made from; `failures` say which classes it cannot serve and why."""
@@ -49,15 +43,6 @@ class Candidate:
     points: tuple[tuple[RequestShape, OperatingPoint], ...]
     failures: tuple[tuple[str, Rejection], ...]
     estimate: ServiceEstimate | None
-
-
-def replica_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[int]:
-    """Tensor-parallel sizes to try: the buyer's that are legal and fit a node, else all legal ones."""
-    wanted = workload.gpus_per_replica
-    if wanted is None:
-        return list(legal_tensor_parallel_sizes(model, largest_node))
-    sizes = [wanted] if isinstance(wanted, int) else sorted(set(wanted))
-    return [size for size in sizes if size <= largest_node and tensor_parallel_is_legal(model, size)]
 
 
 def refused_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[Rejection]:
@@ -91,18 +76,26 @@ def no_unit_for(workload: str, gpu: Gpu, precision: str) -> Rejection:
 
 
 def analytic_services(
-    service: Service, gpu: Gpu, model: LlmArchitecture, largest_node: int
+    service: Service,
+    gpu: Gpu,
+    model: LlmArchitecture,
+    largest_node: int,
+    found: Found | None = None,
 ) -> tuple[list[ServiceEstimate], list[Rejection]]:
-    """Deployments of a service worth considering on a GPU type, and what was rejected or dropped."""
+    """Deployments of a service worth considering on a GPU type, and what was rejected or dropped.
+
+    `found` holds the deployments on all GPU types (`best_batches`); they are searched here where it is not given.
+    """
+    found = best_batches(service, model, [(gpu, largest_node)]) if found is None else found
     rejections = refused_sizes(service, gpu, model, largest_node)
     sizes = replica_sizes(service, gpu, model, largest_node)
     candidates: list[Candidate] = []
     for weights in formats_of(service):
-        kernel = kernel_for(gpu, weights)
-        if kernel is None:
+        if kernel_for(gpu, weights) is None:
             rejections.append(no_unit_for(service.name, gpu, weights))
             continue
-        tried = [_candidate(service, gpu, model, weights, kernel, size) for size in sizes]
+        copies = [found.copies[gpu.gpu_id, weights, size] for size in sizes]
+        tried = [_candidate(service, gpu, copy, found) for copy in copies]
         if tried and all(candidate.estimate is None for candidate in tried):
             rejections.append(nearest_miss([r for candidate in tried for _, r in candidate.failures]))
         candidates.extend(tried)
@@ -140,23 +133,20 @@ def nearest_miss(rejections: Sequence[Rejection]) -> Rejection:
     return min(rejections, key=lambda r: (r.resource == "memory", abs(r.required - r.available)))
 
 
-def _candidate(
-    service: Service, gpu: Gpu, model: LlmArchitecture, weights: str, kernel: Kernel, size: int
-) -> Candidate:
-    replica = replica_of(gpu, model, weights, service.kv, kernel, size)
-    memory = memory_of(gpu, replica)
+def _candidate(service: Service, gpu: Gpu, copy: Copy, found: Found) -> Candidate:
+    replica, memory = copy.replica, copy.memory
     points: list[tuple[RequestShape, OperatingPoint]] = []
     failures: list[tuple[str, Rejection]] = []
     for shape in request_shapes(service):
-        limit = batch_limit(gpu, service, memory, replica, shape)
-        if limit < 1:
+        place = Place(gpu.gpu_id, replica.weights, replica.gpus, shape.name)
+        choice = found.choices.get(place)
+        if place not in found.choices:
             failures.append((shape.name, memory_rejection(service, gpu, replica, shape)))
-            continue
-        point = best_point(replica, shape, service.latency, limit, service.utilisation_cap)
-        if point is None:
+        elif choice is None:
             failures.append((shape.name, _latency_rejection(service, gpu, replica, shape)))
         else:
-            points.append((shape, point))
+            point = operating_point(replica, shape, choice.batch)
+            points.append((shape, replace(point, utilisation_cap=choice.utilisation_cap)))
     estimate = _estimate(service, gpu, replica, memory, points) if points else None
     return Candidate(replica, memory, tuple(points), tuple(failures), estimate)
 

@@ -94,7 +94,8 @@ class Catalog:
 
     def model(self, name: str) -> LlmArchitecture:
         """The model of that name, id or alias (Hugging Face names too)."""
-        return self._model_table.get(self._model_aliases.resolve(name))
+        model_id = name if name in self._model_table.rows else self._model_aliases.resolve(name)
+        return self._model_table.get(model_id)
 
     def models(self) -> tuple[LlmArchitecture, ...]:
         """All models, in the order of the file."""
@@ -170,7 +171,8 @@ class Catalog:
     @cached_property
     def version(self) -> str:
         """Date of the newest row and a short hash of all files, e.g. `2026-12-01+1f3a9c04`."""
-        newest = max((day for _, path in self._csv_files() for day in _DATE_CELL.findall(path.read_bytes())), default=b"")
+        days = (day for _, path in self._csv_files() for day in _DATE_CELL.findall(path.read_bytes()))
+        newest = max(days, default=b"")
         text = "\n".join(f"{name} {digest}" for name, digest in self.file_hashes().items())
         return f"{newest.decode()}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 

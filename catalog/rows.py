@@ -100,9 +100,13 @@ class Table(Generic[Record]):
         except CatalogFileError as error:
             return error
 
-    def latest_date(self) -> str:
-        """The newest date of the file as text (ISO dates sort as text); empty if there is none."""
-        return max((row[self._layout.date_column] for row in self.rows.values()), default="")
+    def mentions(self, texts: Collection[str]) -> bool:
+        """Whether one of `texts` stands anywhere in the file: where none does, its rows need not be read."""
+        try:
+            data = self._path.read_bytes()
+        except OSError:
+            return True
+        return any(text.encode() in data for text in texts)
 
     @property
     def _columns(self) -> list[str]:
@@ -145,13 +149,14 @@ def read_raw_rows(path: Traversable, label: str, columns: Sequence[str]) -> Iter
         header = next(reader, [])
         _check_header(label, header, columns)
         places = {name: place for place, name in enumerate(header)}
+        line = reader.line_num + 1
         for texts in reader:
-            line, end = reader.line_num - sum(text.count("\n") for text in texts), reader.line_num
             if texts and len(texts) != len(header):
                 message = f"needs {len(columns)} cells, one for each column"
-                raise CatalogFileError(label, end, None, message)
+                raise CatalogFileError(label, reader.line_num, None, message)
             if texts:
                 yield RawRow(line, tuple(same.setdefault(text, text) for text in map(str.strip, texts)), places)
+            line = reader.line_num + 1
     except csv.Error as error:
         raise CatalogFileError(label, reader.line_num, None, f"not readable as CSV ({error})") from error
 

@@ -153,7 +153,7 @@ def test_an_alias_of_an_unknown_kind_is_refused(directory: Path) -> None:
     with (directory / "aliases.csv").open("a", encoding="utf-8") as file:
         file.write("gpus,A100X,A100-80GB-PCIe\n")
     with pytest.raises(CatalogFileError, match="'gpus' is not one of gpu, gpu-word"):
-        load_catalog(directory).gpu("T4")
+        load_catalog(directory).gpu("Tesla T4")
 
 
 def test_a_file_saved_by_a_spreadsheet_reads_the_same(directory: Path) -> None:

@@ -348,6 +348,18 @@ def measurements_fit_their_workload(case: Case) -> Complaints:
             yield no_such((*path, "class"), name, classes, "class")
 
 
+def measured_latencies_meet_the_targets(case: Case) -> Complaints:
+    """A rate is measured at the latency target: one whose own latency is above it serves nobody in time."""
+    targets = {workload.name: workload.latency for workload in case.problem.workloads if isinstance(workload, Service)}
+    for index, measurement in enumerate(case.problem.measurements):
+        latency = targets.get(measurement.workload)
+        for key in ("p95_ttft", "p95_tpot"):
+            found, target = getattr(measurement, key), getattr(latency, key, None)
+            if found is not None and target is not None and found > target:
+                message = f"measured {key} {found:g} ms is above the target of {target:g} ms"
+                yield Complaint(("measurements", index, key), message, "give the rate at which the target is met")
+
+
 RULES: tuple[Callable[[Case], Complaints], ...] = (
     names_differ,
     lists_hold_something,
@@ -364,4 +376,5 @@ RULES: tuple[Callable[[Case], Complaints], ...] = (
     gpus_at_once,
     architectures_hold_together,
     measurements_fit_their_workload,
+    measured_latencies_meet_the_targets,
 )

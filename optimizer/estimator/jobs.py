@@ -14,17 +14,17 @@ from optimizer.estimator.inference import (
     memory_of,
     operating_point,
     saturated_seconds,
+    shape_of,
 )
 from optimizer.estimator.roofline import Kernel, kernel_for, replica_of
+from optimizer.estimator.search import formats_of, replica_layouts
 from optimizer.estimator.services import (
     ESTIMATE_SOURCE,
     THROUGHPUT_RANGE,
     deployment_of,
-    formats_of,
     memory_rejection,
     no_unit_for,
     refused_sizes,
-    replica_sizes,
 )
 from optimizer.estimator.steps import ceiling_steps, class_steps, memory_steps, training_steps
 from optimizer.estimator.training import (
@@ -66,6 +66,10 @@ def training_plan(job: Training | FineTune, model: LlmArchitecture) -> TrainingP
         stack=job.stack,
         lora_rank=job.lora_rank if isinstance(job, FineTune) else 0,
         whole_run=isinstance(job, Training),
+        offload=job.offload,
+        optimizer_in_backward=job.optimizer_in_backward,
+        chunked_loss=job.chunked_loss,
+        gradient_accumulation=job.gradient_accumulation,
     )
 
 
@@ -199,12 +203,16 @@ class TrainingRun:
         return Rejection(self.job.name, self.gpu.gpu_id, reason, "parallelism", self.least_gpus, self.most_gpus, "GPUs")
 
 
+def range_class(plan: TrainingPlan) -> str:
+    """Kind of training with a range of its own: moe | dense (16 bit, all weights) | other."""
+    if plan.model.experts > 1:
+        return "moe"
+    return "dense" if plan.method == "full" and plan.precision in {"bf16", "fp16"} else "other"
+
+
 def training_range(plan: TrainingPlan) -> tuple[float, float]:
     """Lowest and highest factor on the rate that 90 % of measured runs of that kind keep within."""
-    if plan.model.experts > 1:
-        kind = "moe"
-    else:
-        kind = "dense" if plan.method == "full" and plan.precision in {"bf16", "fp16"} else "other"
+    kind = range_class(plan)
     return constant(f"training_{kind}_low_factor"), constant(f"training_{kind}_high_factor")
 
 
@@ -244,7 +252,7 @@ def analytic_batch(
     if demand.unit not in {REQUESTS, OUTPUT_TOKENS}:
         return [], [*rejections, _own_unit(job, gpu, demand)]
     prompt, output = batch_lengths(job)
-    shape = RequestShape(ONLY_CLASS, prompt, output)
+    shape = shape_of(job, ONLY_CLASS, prompt, output)
     units_per_request = output if demand.unit == OUTPUT_TOKENS else 1.0
     estimates: list[JobEstimate] = []
     for weights in formats_of(job):
@@ -254,8 +262,8 @@ def analytic_batch(
             continue
         last_rejection: Rejection | None = None
         found: list[JobEstimate] = []
-        for size in replica_sizes(job, gpu, model, largest_node):
-            tried = _batch_estimate(job, gpu, model, weights, kernel, size, shape, units_per_request)
+        for layout in replica_layouts(job, model, largest_node):
+            tried = _batch_estimate(job, gpu, model, weights, kernel, layout, shape, units_per_request)
             if isinstance(tried, Rejection):
                 last_rejection = tried
             else:
@@ -297,12 +305,12 @@ def _batch_estimate(
     model: LlmArchitecture,
     weights: str,
     kernel: Kernel,
-    size: int,
+    layout: tuple[int, int],
     shape: RequestShape,
     units_per_request: float,
 ) -> JobEstimate | Rejection:
-    replica = replica_of(gpu, model, weights, job.kv, kernel, size)
-    memory = memory_of(gpu, replica)
+    replica = replica_of(gpu, model, weights, job.kv, kernel, *layout)
+    memory, size = memory_of(gpu, replica), replica.gpus
     batch = batch_limit(gpu, job, memory, replica, shape)
     if batch < 1:
         return memory_rejection(job, gpu, replica, shape)

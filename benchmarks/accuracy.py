@@ -3,7 +3,8 @@
     python benchmarks/accuracy.py             writes the page, the plots and the README's table
     python benchmarks/accuracy.py --record    also records the figures that tests compare with
 
-Figures with sources left out come from benchmarks/cross_validation.json (benchmarks/cross_validate.py).
+Figures with sources left out come from benchmarks/cross_validation*.json (benchmarks/cross_validate.py for serving,
+benchmarks/fit_training.py --record for training and memory).
 """
 
 import argparse
@@ -25,7 +26,7 @@ PAGE = ROOT / "docs" / "accuracy.md"
 PLOTS = ROOT / "docs" / "accuracy"
 README = ROOT / "README.md"
 RECORD = ROOT / "tests" / "evaluate" / "recorded.json"
-CROSS_VALIDATION = ROOT / "benchmarks" / "cross_validation.json"
+CROSS_VALIDATION = ("cross_validation.json", "cross_validation_training.json")
 START, END = "<!-- accuracy:start -->", "<!-- accuracy:end -->"
 KINDS: tuple[Kind, ...] = ("inference", "training", "memory")
 TARGETS = {
@@ -48,6 +49,16 @@ def evaluations() -> dict[Kind, Evaluation]:
         path = ROOT / "catalog" / "measurements" / f"{kind}.csv"
         if path.exists():
             found[kind] = evaluate_file(kind, str(path), load_catalog())
+    return found
+
+
+def cross_validation() -> dict[str, dict[str, Any]]:
+    """Figures with groups left out of the fit, by group and target."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in (ROOT / "benchmarks" / name for name in CROSS_VALIDATION):
+        if path.exists():
+            for group, targets in json.loads(path.read_text(encoding="utf-8")).items():
+                found.setdefault(group, {}).update(targets)
     return found
 
 
@@ -135,7 +146,8 @@ def page(documents: Mapping[Kind, Mapping[str, Any]], summary: str, plots: Mappi
         "`gpumix evaluate inference|training|memory FILE.csv`. Error = predicted ÷ measured − 1; medians and 90th "
         "percentiles are of its size, bias is the median with its sign. Rows that their table marks as unsound are "
         "predicted, but not counted here. *Left out of the fit*: all constants are fitted anew without the rows of "
-        "that GPU, or of that whole publication, and then predict them (`python benchmarks/cross_validate.py`). The "
+        "that GPU, or of that whole publication, and then predict them (`python benchmarks/cross_validate.py`, "
+        "`python benchmarks/fit_training.py`). The "
         "form of the formulas was chosen with all open rows in view; expect a point or two more on new ones.",
         "## Summary",
         summary,
@@ -186,7 +198,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     documents = {kind: evaluation_document(found) for kind, found in evaluations().items()}
-    validation = json.loads(CROSS_VALIDATION.read_text(encoding="utf-8")) if CROSS_VALIDATION.exists() else {}
+    validation = cross_validation()
     summary = summary_table(documents, validation)
     PAGE.write_text(page(documents, summary, write_plots(documents)), encoding="utf-8")
     write_readme(summary)

@@ -12,12 +12,14 @@ optimizer/estimator/constants.csv, rounded.
 
 import argparse
 import csv
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -31,6 +33,8 @@ from optimizer.evaluate.scoring import quantile
 from optimizer.evaluate.shapes import measured_model
 
 ERROR_SCALE = 0.2
+RECORD = Path(__file__).parent / "cross_validation_training.json"
+TARGETS = {"training": training.TARGET, "memory": memory.TARGET}
 PRIOR_LOG_WIDTH = {"training": math.log(2), "memory": math.log(1.1)}
 FITTED = {
     "training": (
@@ -133,32 +137,60 @@ def report(title: str, ratios: Sequence[float]) -> None:
     print(f"  measured/predicted at 5, 80, 90, 95 %: {band}")
 
 
+def left_out(rows: Sequence[Row], names: Sequence[str], by: str, start: Sequence[float], width: float) -> list[float]:
+    """Predicted ÷ measured of every row by constants fitted without its `source` or `gpu`."""
+    found: dict[str, float] = {}
+    for group in sorted({getattr(row, by) for row in rows}):
+        set_constants(names, fit([r for r in rows if getattr(r, by) != group], names, start, width))
+        ratios = {r.id: r.predict() / r.measured for r in rows if getattr(r, by) == group}
+        report(f"without {group}", list(ratios.values()))
+        found |= ratios
+    for kind in sorted({row.kind for row in rows}):
+        report(f"{kind}, each {by} left out", [found[row.id] for row in rows if row.kind == kind])
+    report(f"each {by} left out", list(found.values()))
+    return [found[row.id] for row in rows]
+
+
+def summary(ratios: Sequence[float]) -> dict[str, float]:
+    """Number, median, 90th percentile and bias of the error in percent."""
+    sizes, signed = [100 * abs(r - 1) for r in ratios], [100 * (r - 1) for r in ratios]
+    median, tail, bias = quantile(sizes, 0.5), quantile(sizes, 0.9), quantile(signed, 0.5)
+    return {
+        "n": len(ratios),
+        "median_abs_pct": round(median, 2),
+        "p90_abs_pct": round(tail, 2),
+        "bias_pct": round(bias, 2),
+    }
+
+
+def record(kind: str, figures: dict[str, dict[str, float]]) -> None:
+    """Put the figures of a kind into benchmarks/cross_validation_training.json."""
+    recorded = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    for group, found in figures.items():
+        recorded.setdefault(group, {})[TARGETS[kind]] = found
+    RECORD.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=list(FITTED))
-    parser.add_argument("--leave-out", choices=("source", "gpu"))
+    parser.add_argument("--leave-out", choices=("source", "gpu"), action="append", default=[])
+    parser.add_argument("--record", action="store_true", help="write both to benchmarks/cross_validation_training.json")
     asked = parser.parse_args()
-    rows, names = rows_of(asked.kind), FITTED[asked.kind]
+    rows, names, width = rows_of(asked.kind), FITTED[asked.kind], PRIOR_LOG_WIDTH[asked.kind]
     in_use = start_of(names)
-    report("constants in use", [row.predict() / row.measured for row in rows])
-    width = PRIOR_LOG_WIDTH[asked.kind]
+    figures = {"in_sample": [row.predict() / row.measured for row in rows]}
+    report("constants in use", figures["in_sample"])
     best = fit(rows, names, in_use, width)
     set_constants(names, best)
     for name, log in zip(names, best, strict=True):
         print(f"  {name:32} {math.exp(log):.4g}")
     report("fitted to all rows", [row.predict() / row.measured for row in rows])
-    if asked.leave_out is None:
-        return
-    left_out: dict[str, float] = {}
-    for group in sorted({getattr(row, asked.leave_out) for row in rows}):
-        set_constants(names, fit([r for r in rows if getattr(r, asked.leave_out) != group], names, best, width))
-        ratios = {r.id: r.predict() / r.measured for r in rows if getattr(r, asked.leave_out) == group}
-        report(f"without {group}", list(ratios.values()))
-        left_out |= ratios
-    for group in sorted({row.kind for row in rows}):
-        report(f"{group}, each {asked.leave_out} left out", [left_out[row.id] for row in rows if row.kind == group])
-    report(f"each {asked.leave_out} left out", list(left_out.values()))
+    for by in ("source", "gpu") if asked.record else asked.leave_out:
+        figures[f"{by}_left_out"] = left_out(rows, names, by, best, width)
+    if asked.record:
+        record(asked.kind, {group: summary(ratios) for group, ratios in figures.items()})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ def merge(run: ImportRun) -> None:
     run.rows = list(_one_per_offer(run))
     run.rows = list(_with_scaled_prices(run))
     run.rows = list(_with_real_spot(run))
-    run.rows = list(_with_flags_told(run))
+    if any(row.flags for row in run.rows):
+        run.rows = list(_with_flags_told(run))
 
 
 def identity(row: PriceRow) -> tuple[object, ...]:

@@ -295,6 +295,14 @@ def test_repeated_jobs(repeat: str, runs: int) -> None:
     assert close(least_cost(data), 10.0 * runs)
 
 
+def test_work_is_done_once() -> None:
+    """Capacity that is free for three months does not do a job of one month twice."""
+    data = problem([job(amount=25.0)], [on_demand()], [works()], months=3, periods="monthly")
+    data["options"]["existing"] = [{"name": "old", "gpu": "A", "nodes": 1}]
+    work = plan_of(data).schedule["work"]
+    assert math.fsum(one["amount"] for one in work) == pytest.approx(25.0)
+
+
 def test_daily_requests() -> None:
     """Each day's requests are done that day: 100 a day at 100 per GPU-hour from month 6 on are 182.5 GPU-hours."""
     daily = {"name": "batch", "kind": "batch", "requests": {"per_day": 100}, "start": "month 6"}

@@ -82,6 +82,12 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
     spread = THROUGHPUT_RANGE
     label = f"{name}: throughput ÷ estimate"
     yield Assumption(label, 1.0, "1", spread.source, "estimate", spread.date, spread.low_factor, spread.high_factor)
+    if workload.prefix_cache_share:
+        label = f"{name}: prompt tokens found in the prefix cache"
+        yield Assumption(label, workload.prefix_cache_share, "1", _FILE, "user")
+    if workload.speculation is not None:
+        label = f"{name}: tokens gained per step (speculative decoding)"
+        yield Assumption(label, workload.speculation.accepted, "tokens", _FILE, "user")
     yield _constant("serving_memory_share", f"{name}: share of memory an engine fills")
 
 
@@ -110,6 +116,10 @@ def _of_training(
     yield Assumption(f"{name}: sequence", plan.sequence, "tokens", _FILE, _said(job, "sequence"))
     for field in ("precision", "stack", "sharding", "optimizer"):
         yield Assumption(f"{name}: {field}", getattr(job, field), "", _FILE, _said(job, field))
+    for field in ("offload", "optimizer_in_backward", "chunked_loss", "gradient_accumulation"):
+        if field in job.model_fields_set:
+            said = getattr(job, field)
+            yield Assumption(f"{name}: {field}", "yes" if said is True else said, "", _FILE, "user")
     said = "micro_batch" in job.model_fields_set
     micro_batch = job.micro_batch if said else "largest that fits"
     yield Assumption(f"{name}: micro-batch", micro_batch, "sequences", _FILE, _said(job, "micro_batch"))

@@ -24,7 +24,7 @@ from optimizer.estimator.roofline import (
     touched_weight_bytes,
 )
 from optimizer.estimator.types import ClassEstimate
-from optimizer.estimator.workloads import Latency, Service
+from optimizer.estimator.workloads import Batch, Latency, Service
 from optimizer.units import MS_PER_S
 
 ONLY_CLASS = "all"
@@ -33,26 +33,55 @@ SMALLER_BATCHES = (0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 @dataclass(frozen=True, slots=True)
 class RequestShape:
-    """Lengths of a request class in tokens."""
+    """Lengths of a request class in tokens.
+
+    `cached` tokens of the prompt are found in the prefix cache; a step checks `drafted` tokens per sequence and gains
+    `accepted` (speculative decoding), and takes `draft_share` longer for the draft.
+    """
 
     name: str
     prompt: float
     output: float
+    cached: float = 0.0
+    drafted: float = 0.0
+    accepted: float = 1.0
+    draft_share: float = 0.0
+
+    @property
+    def fresh(self) -> float:
+        """Prompt tokens to be processed."""
+        return self.prompt - self.cached
+
+    @property
+    def attended(self) -> float:
+        """Prompt length whose causal half is what a fresh token attends to on average: (prompt + cached) ÷ 2."""
+        return self.prompt + self.cached
 
 
 def request_shapes(service: Service) -> tuple[RequestShape, ...]:
     """Request classes of a service: as named, else `class-1`, …; a service without classes has one, `all`."""
     tokens = service.tokens
+    prompt, output = (tokens.input, tokens.output) if tokens else (0, 0)
     if not service.classes:
-        return (RequestShape(ONLY_CLASS, tokens.input if tokens else 0, tokens.output if tokens else 0),)
+        return (shape_of(service, ONLY_CLASS, prompt, output),)
     return tuple(
-        RequestShape(
+        shape_of(
+            service,
             c.name or f"class-{i + 1}",
-            c.input if c.input is not None else (tokens.input if tokens else 0),
-            c.output if c.output is not None else (tokens.output if tokens else 0),
+            prompt if c.input is None else c.input,
+            output if c.output is None else c.output,
         )
         for i, c in enumerate(service.classes)
     )
+
+
+def shape_of(workload: Service | Batch, name: str, prompt: float, output: float) -> RequestShape:
+    """Requests of these lengths under the workload's prefix cache (a token of the prompt is always new) and draft."""
+    cached = min(workload.prefix_cache_share * prompt, max(prompt - 1, 0))
+    if workload.speculation is None:
+        return RequestShape(name, prompt, output, cached)
+    draft = workload.speculation
+    return RequestShape(name, prompt, output, cached, draft.draft, draft.accepted, draft.time_share)
 
 
 def sequences_per_stage(replica: Replica, batch: float) -> float:
@@ -65,26 +94,27 @@ def mean_context(shape: RequestShape) -> float:
     return shape.prompt + shape.output / 2
 
 
-def prefill_time(replica: Replica, prompt: float) -> StepTime:
-    """Time to process one prompt alone."""
-    return step_time(replica, 0.0, prompt, 0.0, prompt)
+def prefill_time(replica: Replica, prompt: float, cached: float = 0.0) -> StepTime:
+    """Time to process one prompt alone, of which `cached` tokens are in the cache already."""
+    return step_time(replica, 0.0, prompt - cached, 0.0, prompt + cached)
 
 
 def decode_step(replica: Replica, shape: RequestShape, batch: float, prompt_share: float) -> StepTime:
-    """One step of `batch` running sequences, with the prompts that replace finished ones riding along.
+    """Time per token of `batch` running sequences, with the prompts that replace finished ones riding along.
 
     Every sequence lasts `output` steps, so `batch · prompt ÷ output` prompt tokens come per step (continuous
     batching, Orca, OSDI 2022); `prompt_share` of them delay the step.
     """
     sequences = sequences_per_stage(replica, batch)
-    prompt_tokens = prompt_share * sequences * shape.prompt / shape.output
-    return step_time(replica, sequences, prompt_tokens, mean_context(shape), shape.prompt)
+    prompt_tokens = prompt_share * sequences * shape.fresh * shape.accepted / shape.output
+    step = step_time(replica, sequences, prompt_tokens, mean_context(shape), shape.attended, shape.drafted)
+    return step if not shape.drafted else step.scaled((1 + shape.draft_share) / shape.accepted)
 
 
 def saturated_seconds(replica: Replica, shape: RequestShape, batch: float) -> StepTime:
     """Replica time per request when requests queue without end: output · step ÷ batch; a prompt alone if no output."""
     if shape.output == 0:
-        return prefill_time(replica, max(shape.prompt, 1.0))
+        return prefill_time(replica, max(shape.prompt, 1.0), shape.cached)
     return decode_step(replica, shape, batch, 1.0).scaled(shape.output / batch)
 
 
@@ -112,7 +142,7 @@ def operating_point(replica: Replica, shape: RequestShape, batch: int) -> Operat
         tpot = decode_step(replica, shape, batch, constant("prefill_overlap_share")).total
     contention = 1 + replica.engine.ttft_contention_share * (batch - 1) / 2
     ttft = (
-        prefill_time(replica, max(shape.prompt, 1.0)).total * contention
+        prefill_time(replica, max(shape.prompt, 1.0), shape.cached).total * contention
         + constant("ttft_step_share") * tpot
         + replica.engine.ttft_fixed_ms / MS_PER_S
     )
@@ -234,18 +264,18 @@ def batch_limit(gpu: Gpu, workload: Served, memory: ServingMemory, replica: Repl
 def flop_per_request(replica: Replica, shape: RequestShape) -> float:
     """2 FLOP per active parameter and token, and the prompt's attention."""
     per_token = replica.dense_flop_per_token + replica.expert_flop_per_token
-    tokens = max(shape.prompt + shape.output, 1.0)
-    return per_token * tokens + attention_flop(replica.model, shape.prompt, shape.prompt)
+    tokens = max(shape.fresh + shape.output * (1 + shape.drafted) / shape.accepted, 1.0)
+    return per_token * tokens + attention_flop(replica.model, shape.fresh, shape.attended)
 
 
 def moved_bytes_per_request(replica: Replica, shape: RequestShape, batch: float) -> float:
     """Weights read per step, shared by the batch, and the sequence's KV cache read at every step."""
-    steps = max(shape.output, 1.0)
+    steps = max(shape.output / shape.accepted, 1.0)
     sequences = sequences_per_stage(replica, batch) if shape.output else 1.0
-    prompt_tokens = sequences * shape.prompt / steps
-    kv = tokens_held(replica.model, mean_context(shape)) * replica.kv_bytes_per_token * shape.output
+    prompt_tokens = sequences * shape.fresh / steps
+    kv = tokens_held(replica.model, mean_context(shape)) * replica.kv_bytes_per_token * shape.output / shape.accepted
     shared_by = batch if shape.output else 1.0
-    weights = touched_weight_bytes(replica, sequences, prompt_tokens, shape.prompt)
+    weights = touched_weight_bytes(replica, sequences * (1 + shape.drafted), prompt_tokens, shape.attended)
     return weights * steps * replica.pipeline_parallel / shared_by + kv
 
 

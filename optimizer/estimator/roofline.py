@@ -298,18 +298,22 @@ class StepTime:
         )
 
 
-def step_time(replica: Replica, sequences: float, prompt_tokens: float, context: float, prompt: float) -> StepTime:
+def step_time(
+    replica: Replica, sequences: float, prompt_tokens: float, context: float, prompt: float, drafted: float = 0.0
+) -> StepTime:
     """Time in which each of `sequences` sequences (per stage) gets a token while `prompt_tokens` are processed too.
 
-    `context` is the mean length of the running sequences, `prompt` the length of the prompts in the step. The GPUs
-    wait for the host where its launches take longer; a prompt alone is long enough to hide them.
+    `context` is the mean length of the running sequences, `prompt` the length of the prompts in the step. `drafted`
+    more tokens per sequence are checked in the same pass over weights and cache. The GPUs wait for the host where its
+    launches take longer; a prompt alone is long enough to hide them.
     """
-    tokens = sequences + prompt_tokens
+    decoded = sequences * (1 + drafted)
+    tokens = decoded + prompt_tokens
     kv_bytes = sequences * tokens_held(replica.model, context) * replica.kv_bytes_per_token
-    compute = gemm_flop(replica, sequences, prompt_tokens, prompt) / replica.gemm_flop_per_s
+    compute = gemm_flop(replica, decoded, prompt_tokens, prompt) / replica.gemm_flop_per_s
     compute += attention_flop(replica.model, prompt_tokens, prompt) / replica.attention_flop_per_s
     compute += (prompt_tokens == 0) * replica.vector_s_per_step
-    memory = touched_weight_bytes(replica, sequences, prompt_tokens, prompt) / replica.weight_bytes_per_s
+    memory = touched_weight_bytes(replica, decoded, prompt_tokens, prompt) / replica.weight_bytes_per_s
     memory += kv_bytes / replica.kv_bytes_per_s
     interconnect = collective_seconds(replica, tokens)
     overhead = overhead_seconds(replica, sequences)

@@ -39,6 +39,7 @@ class Place(NamedTuple):
     gpu_id: str
     weights: str
     tensor_parallel: int
+    pipeline_parallel: int
     request_class: str
 
 
@@ -64,7 +65,7 @@ class Found:
     Places without room for one request have no choice; a choice is None where a latency target is missed.
     """
 
-    copies: dict[tuple[str, str, int], Copy]
+    copies: dict[tuple[str, str, int, int], Copy]
     choices: dict[Place, Choice | None]
 
 
@@ -73,7 +74,15 @@ def formats_of(workload: Service | Batch) -> list[str]:
     return [workload.weights] if isinstance(workload.weights, str) else list(workload.weights)
 
 
-def replica_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[int]:
+def replica_layouts(workload: Service | Batch, model: LlmArchitecture, largest_node: int) -> list[tuple[int, int]]:
+    """Tensor and pipeline parallel sizes to try: those that fit a node together, a stage being a layer at least."""
+    wanted = workload.pipeline_parallel
+    stages = [wanted] if isinstance(wanted, int) else sorted(set(wanted))
+    sizes = tensor_parallel_sizes(workload, model, largest_node)
+    return [(size, pp) for pp in stages for size in sizes if size * pp <= largest_node and pp <= model.layers]
+
+
+def tensor_parallel_sizes(workload: Service | Batch, model: LlmArchitecture, largest_node: int) -> list[int]:
     """Tensor-parallel sizes to try: the buyer's that are legal and fit a node, else all legal ones."""
     wanted = workload.gpus_per_replica
     if wanted is None:
@@ -85,38 +94,36 @@ def replica_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, l
 def best_batches(service: Service, model: LlmArchitecture, cards: Sequence[tuple[Gpu, int]]) -> Found:
     """Best batch of every deployment of `service`; `cards` are GPU types with the largest node of each."""
     copies = {
-        (gpu.gpu_id, weights, size): copy
+        (gpu.gpu_id, copy.replica.weights, copy.replica.tensor_parallel, copy.replica.pipeline_parallel): copy
         for gpu, node in cards
-        for weights, size, copy in _copies(service, gpu, model, node)
+        for copy in _copies(service, gpu, model, node)
     }
     gpus = {gpu.gpu_id: gpu for gpu, _ in cards}
     choices: dict[Place, Choice | None] = {}
     for shape in request_shapes(service):
         limits = {
-            Place(gpu_id, weights, size, shape.name): batch_limit(
-                gpus[gpu_id], service, copy.memory, copy.replica, shape
-            )
-            for (gpu_id, weights, size), copy in copies.items()
+            Place(*key, shape.name): batch_limit(gpus[key[0]], service, copy.memory, copy.replica, shape)
+            for key, copy in copies.items()
         }
         room = {place: limit for place, limit in limits.items() if limit >= 1}
         if room:
-            replicas = [copies[place[:3]].replica for place in room]
+            replicas = [copies[place[:4]].replica for place in room]
             chosen = _choose(replicas, list(room.values()), shape, service.latency, service.utilisation_cap)
             choices.update(zip(room, chosen, strict=True))
     return Found(copies, choices)
 
 
-def _copies(service: Service, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> Iterator[tuple[str, int, Copy]]:
+def _copies(service: Service, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> Iterator[Copy]:
     for weights in formats_of(service):
         kernel = kernel_for(gpu, weights)
         if kernel is None:
             continue
-        for size in replica_sizes(service, gpu, model, largest_node):
-            replica = replica_of(gpu, model, weights, service.kv, kernel, size)
-            yield weights, size, Copy(replica, memory_of(gpu, replica))
+        for size, stages in replica_layouts(service, model, largest_node):
+            replica = replica_of(gpu, model, weights, service.kv, kernel, size, stages)
+            yield Copy(replica, memory_of(gpu, replica))
 
 
-_SHARED = {"model", "weights", "kv", "pipeline_parallel", "kernel", "engine", "mean_bits"}
+_SHARED = {"model", "weights", "kv", "kernel", "engine", "mean_bits"}
 
 
 def stacked(replicas: Sequence[Replica]) -> Replica:

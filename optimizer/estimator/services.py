@@ -22,7 +22,7 @@ from optimizer.estimator.inference import (
 from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.ranges import range_of
 from optimizer.estimator.roofline import Replica, kernel_for, replica_of
-from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of, replica_sizes
+from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of, replica_layouts
 from optimizer.estimator.steps import service_steps
 from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate
 from optimizer.estimator.workloads import Batch, Service
@@ -48,10 +48,9 @@ class Candidate:
 def refused_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[Rejection]:
     """Sizes that the buyer asked for but that no node or no head count allows."""
     wanted = workload.gpus_per_replica
-    if wanted is None:
-        return []
+    sizes = [] if wanted is None else [wanted] if isinstance(wanted, int) else sorted(set(wanted))
     refused = []
-    for size in [wanted] if isinstance(wanted, int) else sorted(set(wanted)):
+    for size in sizes:
         if not tensor_parallel_is_legal(model, size):
             heads = f"{model.attention_heads} heads and {model.kv_heads} KV heads"
             reason = f"{size} GPUs per replica do not divide {heads} of {model.model_id}"
@@ -60,6 +59,11 @@ def refused_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, l
         elif size > largest_node:
             reason = f"{size} GPUs per replica need a node of {size}; the largest on offer has {largest_node}"
             refused.append(_parallelism(workload, gpu, reason, size, largest_node))
+    if not refused and not replica_layouts(workload, model, largest_node):
+        stages = workload.pipeline_parallel
+        least = (stages if isinstance(stages, int) else min(stages)) * min(sizes, default=1)
+        reason = f"a replica of {least} GPUs (tensor × pipeline parallel) fits no node; the largest has {largest_node}"
+        refused.append(_parallelism(workload, gpu, reason, least, largest_node))
     return refused
 
 
@@ -88,13 +92,13 @@ def analytic_services(
     """
     found = best_batches(service, model, [(gpu, largest_node)]) if found is None else found
     rejections = refused_sizes(service, gpu, model, largest_node)
-    sizes = replica_sizes(service, gpu, model, largest_node)
+    layouts = replica_layouts(service, model, largest_node)
     candidates: list[Candidate] = []
     for weights in formats_of(service):
         if kernel_for(gpu, weights) is None:
             rejections.append(no_unit_for(service.name, gpu, weights))
             continue
-        copies = [found.copies[gpu.gpu_id, weights, size] for size in sizes]
+        copies = [found.copies[gpu.gpu_id, weights, *layout] for layout in layouts]
         tried = [_candidate(service, gpu, copy, found) for copy in copies]
         if tried and all(candidate.estimate is None for candidate in tried):
             rejections.append(nearest_miss([r for candidate in tried for _, r in candidate.failures]))
@@ -138,7 +142,8 @@ def _candidate(service: Service, gpu: Gpu, copy: Copy, found: Found) -> Candidat
     points: list[tuple[RequestShape, OperatingPoint]] = []
     failures: list[tuple[str, Rejection]] = []
     for shape in request_shapes(service):
-        place = Place(gpu.gpu_id, replica.weights, replica.gpus, shape.name)
+        layout = (replica.tensor_parallel, replica.pipeline_parallel)
+        place = Place(gpu.gpu_id, replica.weights, *layout, shape.name)
         choice = found.choices.get(place)
         if place not in found.choices:
             failures.append((shape.name, memory_rejection(service, gpu, replica, shape)))
@@ -205,7 +210,7 @@ def memory_rejection(workload: Service | Batch, gpu: Gpu, replica: Replica, shap
         required / BYTES_PER_GB,
         memory.usable_bytes / BYTES_PER_GB,
         "GB",
-        f"{replica.weights} TP{replica.tensor_parallel}",
+        deployment_of(replica, 0).label,
     )
 
 
@@ -220,7 +225,7 @@ def _enough_gpus(gpu: Gpu, replica: Replica, shape: RequestShape) -> int | None:
 
 def _latency_rejection(service: Service, gpu: Gpu, replica: Replica, shape: RequestShape) -> Rejection:
     missed = missed_target(operating_point(replica, shape, 1), service.latency)
-    label = f"{replica.weights} TP{replica.tensor_parallel}"
+    label = deployment_of(replica, 0).label
     if missed is None:
         reason = f"class {shape.name}: no utilisation leaves 95 % of requests within their target"
         return Rejection(service.name, gpu.gpu_id, reason, "latency", 0, 0, "ms", label)

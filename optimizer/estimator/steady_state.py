@@ -76,7 +76,7 @@ def open_loop(replica: Replica, shape: RequestShape, requests_per_s: float, limi
     batch = max(batch, 1.0)
     tpot = decode_step(replica, shape, batch, constant("prefill_overlap_share")).total
     ttft = (
-        prefill_time(replica, max(shape.prompt, 1.0)).total
+        prefill_time(replica, max(shape.prompt, 1.0), shape.cached).total
         + constant("ttft_open_step_share") * tpot
         + constant("ttft_open_fixed_ms") / MS_PER_S
     )

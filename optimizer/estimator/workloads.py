@@ -151,6 +151,24 @@ class Workload(Model):
     """`rule-of-thumb` uses the article's back-of-envelope rule for this kind, exact to its printed arithmetic."""
 
 
+class Speculation(Model):
+    """Speculative decoding (arXiv 2211.17192): a draft of several tokens is checked in one step."""
+
+    draft: Count
+    """Tokens drafted per step."""
+    accepted: Annotated[float, Field(ge=1)]
+    """Tokens gained per step on average, from 1 to draft + 1; measure it on your own requests."""
+    time_share: NonNegative = 0.0
+    """Time that drafting adds, relative to a step of the model."""
+
+    @model_validator(mode="after")
+    def _no_more_than_drafted(self) -> "Speculation":
+        if self.accepted > self.draft + 1:
+            msg = f"found accepted {self.accepted:g} with draft {self.draft}: a step gains {self.draft + 1} at most"
+            raise ValueError(msg)
+        return self
+
+
 class Service(Workload):
     """An online service: a rate of requests that must be served within latency targets (a `rate` demand)."""
 
@@ -166,6 +184,12 @@ class Service(Workload):
     kv: KvFormat = "fp16"
     gpus_per_replica: Count | list[Count] | None = None
     """Tensor-parallel sizes to consider; all legal ones by default."""
+    pipeline_parallel: Count | list[Count] = 1
+    """Pipeline stages to consider, each of that many GPUs; a list is a choice that the solver makes."""
+    prefix_cache_share: Fraction = 0.0
+    """Share of prompt tokens that are found in the prefix cache, so that they need no prefill."""
+    speculation: Speculation | None = None
+    """Speculative decoding."""
     max_batch: Count | None = None
     """Most sequences a replica runs at once (an engine setting)."""
     utilisation_cap: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -280,6 +304,9 @@ class Batch(Job):
     weights: WeightFormat | list[WeightFormat] = "bf16"
     kv: KvFormat = "fp16"
     gpus_per_replica: Count | list[Count] | None = None
+    pipeline_parallel: Count | list[Count] = 1
+    prefix_cache_share: Fraction = 0.0
+    speculation: Speculation | None = None
     max_batch: Count | None = None
 
 

@@ -36,10 +36,10 @@ def test_the_search_over_arrays_finds_what_the_search_one_by_one_finds(model, la
     found = best_batches(wanted, shape_of, CARDS)
     cards = {card.gpu_id: card for card, _ in CARDS}
     compared = 0
-    for (gpu_id, weights, size), copy in found.copies.items():
+    for (gpu_id, weights, *layout), copy in found.copies.items():
         for lengths in request_shapes(wanted):
             limit = batch_limit(cards[gpu_id], wanted, copy.memory, copy.replica, lengths)
-            place = (gpu_id, weights, size, lengths.name)
+            place = (gpu_id, weights, *layout, lengths.name)
             assert (place in found.choices) == (limit >= 1)
             if limit < 1:
                 continue

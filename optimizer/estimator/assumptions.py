@@ -118,8 +118,9 @@ def _of_training(
         yield Assumption(f"{name}: {field}", getattr(job, field), "", _FILE, _said(job, field))
     for field in ("offload", "optimizer_in_backward", "chunked_loss", "gradient_accumulation"):
         if field in job.model_fields_set:
-            said = getattr(job, field)
-            yield Assumption(f"{name}: {field}", "yes" if said is True else said, "", _FILE, "user")
+            value = getattr(job, field)
+            shown = ("yes" if value else "no") if isinstance(value, bool) else value
+            yield Assumption(f"{name}: {field}", shown, "", _FILE, "user")
     said = "micro_batch" in job.model_fields_set
     micro_batch = job.micro_batch if said else "largest that fits"
     yield Assumption(f"{name}: micro-batch", micro_batch, "sequences", _FILE, _said(job, "micro_batch"))

@@ -6,7 +6,7 @@ from catalog.load import load_catalog
 from optimizer.estimator.architecture import architecture_of, counted_parameters
 from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
-from optimizer.estimator.memory import kv_bytes_per_token, serving_memory, weight_bytes
+from optimizer.estimator.memory import kv_bytes_per_token, largest_batch_in_memory, serving_memory, weight_bytes
 from optimizer.estimator.roofline import kernel_for, link_of, replica_of
 from optimizer.estimator.sizing import gpus_for, whole_gpus
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
@@ -167,3 +167,33 @@ def test_collectives_run_over_the_link_that_joins_the_cards() -> None:
     own = gpu(link_kind="pcie", link_gb_per_s=50.0)
     assert link_of(own).bytes_per_s == 2 * link_of(bridged).bytes_per_s
     assert link_of(A100).bytes_per_s > link_of(own).bytes_per_s > link_of(RTX_4090).bytes_per_s
+
+def test_a_tied_table_is_counted_once() -> None:
+    """15 million parameters of a tied model, not the 24.4 million of a checkpoint that holds the table twice."""
+    shape = {"layers": 6, "hidden": 288, "heads": 6, "ffn": 768, "vocabulary": 32_000, "tied_embeddings": True}
+    found = architecture_of(InlineModel.model_validate({"architecture": shape}))
+    assert found.parameters == 15_191_712 == 24_407_712 - 32_000 * 288
+
+
+def test_mfu_of_a_published_rate_is_not_halved() -> None:
+    """420 TFLOP/s on a card of 989.5 dense are 42.45 %, not the 21 % of the sparse peak."""
+    card = gpu(bf16_dense_tflop_per_s=989.5)
+    assert mfu_of(card, plan(), model_flop_per_token(plan()) / 420e12) == pytest.approx(0.4245, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "by_weights", "legal"), [(405_853_388_800, 6, 8), (700e9, 9, 16), (671e9, 9, 16), (80e9, 1, 1)]
+)
+def test_weights_need_whole_legal_groups_of_cards(weights: float, by_weights: int, legal: int) -> None:
+    """405B at a byte each needs six cards of 80e9 B by weights, eight by powers of two; 700e9 B do not fit eight."""
+    held = model(parameters=weights, attention_heads=128, kv_heads=128, hidden_size=16_384)
+    assert weight_bytes(held, "fp8") == weights
+    assert whole_gpus(weights / 80e9) == by_weights
+    assert min(n for n in legal_tensor_parallel_sizes(held, 16) if n >= by_weights) == legal
+
+
+def test_whole_requests_are_counted_down() -> None:
+    """127,626 blocks of 16 tokens hold 997 requests of 2,048, not 997.08."""
+    tokens = 127_626 * 16
+    assert tokens == 2_042_016
+    assert largest_batch_in_memory(tokens * 57_344, 2_048 * 57_344) == 997

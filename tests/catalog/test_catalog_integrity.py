@@ -1,6 +1,7 @@
 """Every row of the packaged catalog: sourced, positive, consistent with the other files."""
 
 import csv
+import importlib.util
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -270,3 +271,15 @@ def _place(offer: CloudOffer) -> tuple[str, str, str]:
 
 def _is(offer: CloudOffer, purchase_option: str) -> bool:
     return offer.purchase_option == purchase_option
+
+
+def test_the_rows_that_the_manual_counts_are_todays() -> None:
+    """Rows per table, and the shares read, derived and recalled, as docs/write_catalog_rows.py counts them."""
+    docs = DATA.parent / "docs"
+    spec = importlib.util.spec_from_file_location("write_catalog_rows", docs / "write_catalog_rows.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    page = (docs / "catalog.md").read_text(encoding="utf-8")
+    assert script.page_with_current_rows(page) == page, "run: python docs/write_catalog_rows.py"

@@ -77,6 +77,8 @@ def _with_real_spot(run: ImportRun) -> Iterable[PriceRow]:
         if price is not None and abs(row.price - price) <= SAME_PRICE * price:
             run.drop(row.line, "spot-is-on-demand", f"{row.instance_type} in {row.region}: {row.price:g}")
             continue
+        if price is not None and "oci-spot" in row.flags.split():
+            run.remark(row.line, "spot-assumed", f"{_named(row)}: {row.price:g}")
         if price is not None and row.price > price:
             run.remark(row.line, "spot-dearer", f"{_named(row)}: {row.price:g}, on-demand {price:g}")
         yield row

@@ -10,7 +10,7 @@ DROPPED = {
     "no-spot": "spot price 0 or negative: no spot market",
     "spot-is-on-demand": "spot price equals the on-demand price: no spot market",
     "auction-floor": "spot price is the floor of an auction, not what is paid",
-    "commitment-price": "on-demand price below its own spot price: the price of a commitment",
+    "commitment-price": "on-demand price below spot or below half of other regions: the price of a commitment",
     "unreadable": "a cell cannot be read",
     "ragged": "more or fewer cells than the header has columns",
     "no-count": "GPU count missing or below 1",
@@ -32,6 +32,7 @@ DROPPED = {
 """Why a row, or the spot price of a row, is not imported."""
 
 REMARKS = {
+    "spot-assumed": "spot price is half of on-demand: an assumption of gpuhunt for this provider",
     "spot-dearer": "spot price above on-demand",
     "memory-differs": "memory differs from the size this GPU is sold with",
     "summed": "price summed from host machine and GPUs",

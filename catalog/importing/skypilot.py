@@ -5,7 +5,7 @@ that carry it (`gcp_machines.csv`), or to the smallest N1 machine for GPUs that 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from catalog.importing.cells import gpu_info, number, optional_number, sizes_of_mib, whole_count
@@ -19,6 +19,8 @@ OPTIONAL = ("SpotPrice", "vCPUs", "MemoryGiB", "GpuInfo", "AvailabilityZone")
 AUCTIONS = ("mithril", "akash")
 """Providers whose published spot price is the floor of an auction (skypilot-org/skypilot PR 9156)."""
 SPLIT_CLOUD = "gcp"
+LEAST_SHARE_OF_DEAREST = 0.5
+"""On-demand prices of regions differ by a third at most; below half of the dearest it is the price of a commitment."""
 LEAST_HOST_VCPUS = 4
 LEAST_HOST_GIB_PER_GPU = 15
 
@@ -153,6 +155,11 @@ def _machines() -> dict[str, tuple[str, int]]:
 
 
 def _add_split(hosts: list[_Line], gpus: list[_Line], matcher: GpuMatcher, run: ImportRun) -> None:
+    dearest: dict[tuple[str, float | None], float] = {}
+    for gpu in gpus:
+        kind = (gpu.accelerator, gpu.count)
+        dearest[kind] = max(dearest.get(kind, 0.0), gpu.price or 0.0)
+    gpus = [_without_commitment(gpu, dearest[gpu.accelerator, gpu.count], run) for gpu in gpus]
     prices = {(gpu.accelerator, gpu.count, gpu.zone or gpu.region): gpu for gpu in gpus}
     used: set[int] = set()
     attachable: dict[str, list[_Line]] = {}
@@ -173,6 +180,15 @@ def _add_split(hosts: list[_Line], gpus: list[_Line], matcher: GpuMatcher, run: 
         if gpu.line not in used:
             near = () if gpu.accelerator in carried else attachable.get(gpu.zone or gpu.region, ())
             _attach(gpu, near, matcher, run)
+
+
+def _without_commitment(gpu: _Line, dearest: float, run: ImportRun) -> _Line:
+    """The price row of GPUs without an on-demand price that is far below that of other regions."""
+    if gpu.price is None or gpu.price >= LEAST_SHARE_OF_DEAREST * dearest or gpu.price <= 0:
+        return gpu
+    detail = f"{_said(gpu.count)} × {gpu.accelerator} in {gpu.region}: {gpu.price:g}, elsewhere {dearest:g}"
+    run.drop(gpu.line, "commitment-price", detail)
+    return replace(gpu, price=None)
 
 
 def _gpu_price(prices: Mapping[tuple[str, float | None, str], _Line], name: str, count: int, zone: str) -> _Line | None:

@@ -143,6 +143,51 @@ def test_a_commitment_price_of_google_is_left_out():
     assert codes(run) == ["commitment-price"]
 
 
+def test_a_price_far_below_that_of_other_regions():
+    """H100 at 4.20 in us-central1 against 9.80 in us-east4: a commitment again; its spot price stays."""
+    gpu = info("H100", 81920)
+    run = skypilot(
+        "a3-highgpu-1g,,,26,234,1.18,us-central1,,0.27,us-central1-a",
+        "a3-highgpu-1g,,,26,234,1.18,us-east4,,0.27,us-east4-a",
+        f",H100,1,,,4.20,us-central1,{gpu},2.24,us-central1-a",
+        f",H100,1,,,9.80,us-east4,{gpu},2.24,us-east4-a",
+        provider="gcp",
+    )
+    found = {(row.region, row.purchase_option): row.price for row in run.rows}
+    assert found == {
+        ("us-central1", "spot"): pytest.approx(2.51),
+        ("us-east4", "on-demand"): pytest.approx(10.98),
+        ("us-east4", "spot"): pytest.approx(2.51),
+    }
+    assert codes(run) == ["commitment-price"]
+
+
+def test_an_assumed_spot_price_is_remarked():
+    """gpuhunt takes OCI's spot price for half of on-demand and flags it so."""
+    row = "VM.GPU.A10.1,us-ashburn-1,{},30,240,1,A10,24,{},,nvidia,{},x86,{{}}"
+    run = gpuhunt(row.format(2.0, False, ""), row.format(1.0, True, "oci-spot"), provider="oci")
+    assert len(run.rows) == 2
+    assert [note.code for note in run.remarks] == ["spot-assumed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu_id"),
+    [
+        ("H100-MEGA", "H100-80GB-SXM"),
+        ("H100-NVL", "H100-94GB-NVL"),
+        ("H100NVL", "H100-94GB-NVL"),
+        ("A6000", "RTX-A6000"),
+        ("RTXA6000", "RTX-A6000"),
+        ("RTX6000-Ada", "RTX-6000-Ada"),
+        ("RTXPRO6000SE", "RTX-PRO-6000-SE"),
+        ("MI300X", "MI300X"),
+    ],
+)
+def test_one_gpu_has_many_names(name, gpu_id):
+    """What SkyPilot, gpuhunt and vendors call a GPU goes through the alias table."""
+    assert [row.gpu_id for row in gpuhunt(f"n,r,2.5,8,64,1,{name},,False,,nvidia,,x86,{{}}").rows] == [gpu_id]
+
+
 def test_gpus_without_a_machine_type_of_their_own():
     """A T4 goes into the cheapest N1 machine of its zone that can feed it, and the sum is told."""
     run = skypilot(

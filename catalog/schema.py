@@ -56,6 +56,16 @@ class Gpu:
     notes: str
     ref: SourceRef
 
+    @property
+    def link_both_ways_gb_per_s(self) -> float:
+        """What datasheets advertise: both directions together."""
+        return 2 * self.link_gb_per_s
+
+    @property
+    def licence_note(self) -> str:
+        """What the driver's licence says of where the GPU may run; empty for data-centre and workstation cards."""
+        return "GeForce driver licence: no use in data centres, save for blockchain processing" if self.consumer else ""
+
     def peak_tflop_per_s(self, precision: str) -> float | None:
         """Dense peak for `precision` (fp32, tf32, bf16, fp16, fp8, int8, fp4); None if the GPU has no such unit."""
         return {

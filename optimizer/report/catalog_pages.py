@@ -149,6 +149,7 @@ _LISTS: dict[str, tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], str]]
 def entry_sections(name: str, entry: Entry, related: Iterable[Section] = ()) -> list[Section]:
     """All facts of an entry with units, where they are from, and what belongs to it."""
     facts = [f.name for f in dataclasses.fields(entry) if f.name not in ("ref", "notes", "confidence")]
+    facts += [name for name in ("link_both_ways_gb_per_s", "licence_note") if hasattr(entry, name)]
     rows = tuple(_fact_row(fact, getattr(entry, fact)) for fact in facts)
     notes = [f"Source: {entry.ref}", f"Confidence: {entry.confidence}"]
     notes += [f"Notes: {entry.notes}"] if entry.notes else []

@@ -283,3 +283,9 @@ def test_the_rows_that_the_manual_counts_are_todays() -> None:
     spec.loader.exec_module(script)
     page = (docs / "catalog.md").read_text(encoding="utf-8")
     assert script.page_with_current_rows(page) == page, "run: python docs/write_catalog_rows.py"
+
+
+def test_links_are_also_told_as_advertised_and_licences_for_geforce_only() -> None:
+    """450 GB/s one way is the datasheet's 900 both ways; only GeForce cards carry the note on data centres."""
+    assert CATALOG.gpu("H100-80GB-SXM").link_both_ways_gb_per_s == 900
+    assert all(bool(gpu.licence_note) is gpu.consumer for gpu in CATALOG.gpus())

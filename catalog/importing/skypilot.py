@@ -156,10 +156,10 @@ def _machines() -> dict[str, tuple[str, int]]:
 
 def _add_split(hosts: list[_Line], gpus: list[_Line], matcher: GpuMatcher, run: ImportRun) -> None:
     dearest: dict[tuple[str, float | None], float] = {}
-    for gpu in gpus:
-        kind = (gpu.accelerator, gpu.count)
-        dearest[kind] = max(dearest.get(kind, 0.0), gpu.price or 0.0)
-    gpus = [_without_commitment(gpu, dearest[gpu.accelerator, gpu.count], run) for gpu in gpus]
+    for priced in gpus:
+        kind = (priced.accelerator, priced.count)
+        dearest[kind] = max(dearest.get(kind, 0.0), priced.price or 0.0)
+    gpus = [_without_commitment(one, dearest[one.accelerator, one.count], run) for one in gpus]
     prices = {(gpu.accelerator, gpu.count, gpu.zone or gpu.region): gpu for gpu in gpus}
     used: set[int] = set()
     attachable: dict[str, list[_Line]] = {}

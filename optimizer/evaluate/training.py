@@ -7,11 +7,13 @@ from catalog.load import Catalog
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
 from optimizer.estimator.jobs import training_range
+from optimizer.estimator.roofline import half_precision_flop_per_s
 from optimizer.estimator.training import gpu_seconds_per_token, sustained_peak_flop_per_s
 from optimizer.estimator.training_memory import TrainingPlan
 from optimizer.evaluate.rows import gpu_of, positive, publication, required_positive, text
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
+from optimizer.units import FLOP_PER_TFLOP
 
 TARGET = "tok_s_gpu"
 _METHODS = {"lora": "lora", "qlora": "qlora"}
@@ -145,7 +147,7 @@ def training_gpu(row: Mapping[str, str], catalog: Catalog) -> Gpu:
     if len(choices) < 2:
         return gpu_of(row, catalog)
     if peak is not None:
-        off = [abs((gpu.peak_tflop_per_s("bf16") or 0.0) - peak) for gpu in choices]
+        off = [abs(half_precision_flop_per_s(gpu) / FLOP_PER_TFLOP - peak) for gpu in choices]
         choices = [gpu for gpu, distance in zip(choices, off, strict=True) if distance == min(off)]
     if len({sustained_peak_flop_per_s(gpu) for gpu in choices}) > 1:
         return gpu_of(row, catalog)

@@ -6,7 +6,7 @@ import simpy
 from optimizer.estimator.queueing import utilisation_cap, waiting_percentile_s
 
 RESIDENCE_S = 4.0
-REQUESTS = 20_000
+REQUESTS = 40_000
 WARM_UP = 2_000
 
 
@@ -39,7 +39,7 @@ def simulated_waits(servers, utilisation, seed):
 def test_the_waiting_formula_agrees_with_an_event_simulation(servers, utilisation):
     """The wait that 95 % do not exceed is within a tenth of the residence of what a simulated queue shows.
 
-    One server waits many residences; the tolerance grows with the wait, whose own spread in 20,000 requests is large.
+    One server waits many residences; the tolerance grows with the wait, whose own spread in 40,000 requests is large.
     """
     waits = simulated_waits(servers, utilisation, seed=servers)
     simulated = waits[int(0.95 * len(waits))]

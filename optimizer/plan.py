@@ -174,6 +174,12 @@ class Plan:
         return {"schema_version": SCHEMA_VERSION, **body}
 
 
+def named_record(value: Any) -> dict[str, Any]:
+    """A rejection or an offer left out as a record with the plan's names (`gpu`, `option`)."""
+    names = {"gpu_id": "gpu", "option_id": "option"}
+    return {names.get(field.name, field.name): getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
 def _plain(value: Any) -> Any:
     """Tuples to lists, non-finite numbers to null."""
     if isinstance(value, dict):

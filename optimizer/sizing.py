@@ -8,6 +8,7 @@ from typing import Any
 from catalog import Catalog
 from optimizer.estimator.types import ClassEstimate, Demand, JobEstimate, ServiceEstimate
 from optimizer.model.entities import Instance, RateDemand, VolumeDemand
+from optimizer.plan import named_record
 from optimizer.prepare import prepare
 from optimizer.problem.schema import Problem
 
@@ -37,7 +38,7 @@ def size_problem(problem: Problem, catalog: Catalog) -> dict[str, Any]:
         "demands": [_demand(demand, instance) for demand in estimates.demands],
         "services": [_service(estimate, instance) for estimate in estimates.services],
         "jobs": [_job(estimate, instance) for estimate in estimates.jobs],
-        "rejections": [dataclasses.asdict(rejection) for rejection in estimates.rejections],
+        "rejections": [named_record(rejection) for rejection in estimates.rejections],
         "assumptions": [dataclasses.asdict(a) for a in prepared.assumptions],
     }
 

@@ -10,7 +10,7 @@ from typing import Any
 import optimizer
 from catalog import Catalog
 from optimizer.model.build import Milp, build
-from optimizer.plan import Plan, Shortfall
+from optimizer.plan import Plan, Shortfall, named_record
 from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
 from optimizer.solver import readback
@@ -123,8 +123,8 @@ class _Answer:
             gpumix_version=optimizer.__version__,
             catalog_version=self.catalog.version,
             status="no_plan" if solution.status == "no_solution" else solution.status,
-            rejections=tuple(dataclasses.asdict(r) for r in self.prepared.estimates.rejections),
-            left_out=tuple(dataclasses.asdict(o) for o in self.prepared.supply.left_out),
+            rejections=tuple(named_record(r) for r in self.prepared.estimates.rejections),
+            left_out=tuple(named_record(o) for o in self.prepared.supply.left_out),
             infeasibility=shortfalls,
             assumptions=self.prepared.assumptions,
             timing=dict(self.clock.stages),

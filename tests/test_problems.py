@@ -93,7 +93,7 @@ def test_article_counts_of_cards(name: str, cards: int) -> None:
 def test_article_5_one_24_gb_card_cannot_hold_70b_in_four_bits() -> None:
     """The rejection says what was required and what was there."""
     plan = plan_of("article-5-quantised-70b")
-    found = [r for r in plan.rejections if r["gpu_id"] == "RTX-4090" and r["resource"] == "memory"]
+    found = [r for r in plan.rejections if r["gpu"] == "RTX-4090" and r["resource"] == "memory"]
     assert any(r["required"] > r["available"] for r in found)
 
 

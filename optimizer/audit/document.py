@@ -276,8 +276,8 @@ class ShortfallRecord(_Part):
 class LeftOutRecord(_Part):
     """An offer that was not considered."""
 
-    option_id: str
-    gpu_id: str
+    option: str
+    gpu: str
     reason: str
 
 

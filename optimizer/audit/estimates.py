@@ -11,6 +11,7 @@ from optimizer.audit.sources import CatalogRows
 from optimizer.errors import OptimizerError
 from optimizer.estimator.types import ClassEstimate, Estimates, JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import Measurement, Service
+from optimizer.plan import named_record
 from optimizer.problem.schema import OwnGpu, Problem
 from optimizer.units import BYTES_PER_GB
 
@@ -186,7 +187,7 @@ def _compare(answer: Answer, anew: Estimates, checker: Checker) -> None:
             else:
                 message = "is missing" if key in should else "is not what estimating anew gives"
                 checker.fail("estimates", where, message)
-    checker.same("rejections", "rejections", list(answer.rejections), [plain(r) for r in anew.rejections])
+    checker.same("rejections", "rejections", list(answer.rejections), [named_record(r) for r in anew.rejections])
 
 
 def _by_key(records: Iterable[Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def check_left_out(
 ) -> None:
     """Every offer is an option or left out, not both, and for a reason that holds."""
     options = {option.option_id: option for option in answer.inputs.options}
-    said = {left.option_id: left for left in answer.left_out}
+    said = {left.option: left for left in answer.left_out}
     checker.holds("options", "left_out", len(said) == len(answer.left_out), "an offer is listed twice")
     rivals = _Rivals(answer, problem)
     for name, offer in offers.items():
@@ -40,7 +40,7 @@ def check_left_out(
             checker.holds("options", f"inputs.options[{name}]", name in allowed, "the problem leaves it out")
             checker.holds("options", where, name not in said, "is an option and left out at once")
         elif checker.holds("options", where, name in said, "is neither an option nor left out"):
-            checker.same("options", f"{where}.gpu_id", said[name].gpu_id, offer.gpu_id)
+            checker.same("options", f"{where}.gpu", said[name].gpu, offer.gpu_id)
             beaten = name not in allowed or any(rivals.beats(option, offer) for option in options.values())
             checker.holds("options", where, beaten, "is left out although nothing bars it and no option beats it")
     for name in said.keys() - offers.keys() if rows.usable or not problem.options.has_offers else ():

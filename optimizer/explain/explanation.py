@@ -96,7 +96,7 @@ def _ambiguous(what: str, gpus: tuple[str, ...], plan_file: str) -> Finding:
 
 def _unknown(plan: PlanReader, what: str, plan_file: str) -> Finding:
     names = [*_numbers(plan), *plan.workloads, *plan.gpus_of_problem, *plan.options]
-    names += [entry["option_id"] for entry in plan.document["left_out"]]
+    names += [entry["option"] for entry in plan.document["left_out"]]
     message = f'nothing in this plan is called "{what}"'
     return Finding(message, file=plan_file, hint=suggestion(_bare(what), names, "ask for"))
 
@@ -114,7 +114,7 @@ def _answer(plan: PlanReader, what: str) -> list[TraceNode] | None:
         return workload_nodes(plan, workload)
     if (option := _same(name, plan.options)) is not None:
         return option_nodes(plan, option)
-    left_out = {entry["option_id"]: entry for entry in plan.document["left_out"]}
+    left_out = {entry["option"]: entry for entry in plan.document["left_out"]}
     if (option := _same(name, left_out)) is not None:
         return [TraceNode(option, "left out before solving", formula=left_out[option]["reason"])]
     return None

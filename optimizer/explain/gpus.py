@@ -39,7 +39,7 @@ def gpu_nodes(plan: PlanReader, gpu: str, force: ForceHook | None) -> list[Trace
     """
     if plan.solved and gpu in plan.used_gpus:
         return _in_plan(plan, gpu)
-    left_out = left_out_node(plan, lambda entry: entry["gpu_id"] == gpu)
+    left_out = left_out_node(plan, lambda entry: entry["gpu"] == gpu)
     found = [_considered_node(plan, gpu), left_out, *_by_workload(plan, gpu)]
     able = able_workloads(plan, gpu)
     if able and plan.solved:
@@ -51,7 +51,7 @@ def gpu_nodes(plan: PlanReader, gpu: str, force: ForceHook | None) -> list[Trace
 
 def able_workloads(plan: PlanReader, gpu: str) -> list[str]:
     """Workloads that have an estimate on a GPU type, where an offer of it was considered, or only beaten by another."""
-    beaten = any(e["gpu_id"] == gpu and e["reason"].startswith(OUTCLASSED) for e in plan.document["left_out"])
+    beaten = any(e["gpu"] == gpu and e["reason"].startswith(OUTCLASSED) for e in plan.document["left_out"])
     if not beaten and not any(option["gpu_id"] == gpu for option in plan.options.values()):
         return []
     estimates = plan.document["inputs"]["estimates"]
@@ -62,7 +62,7 @@ def able_workloads(plan: PlanReader, gpu: str) -> list[str]:
 def _no_way(plan: PlanReader, gpu: str) -> str:
     if any(option["gpu_id"] == gpu for option in plan.options.values()):
         return "no workload of this problem can run on it: see what was required and what was there"
-    if any(entry["gpu_id"] == gpu for entry in plan.document["left_out"]):
+    if any(entry["gpu"] == gpu for entry in plan.document["left_out"]):
         return "all its offers were left out before solving: see the reasons"
     listed = plan.document["inputs"]["problem"].get("options", {}).get("gpus")
     if listed is not None and gpu not in listed:
@@ -87,7 +87,7 @@ def _workload_node(plan: PlanReader, workload: str, gpu: str) -> list[TraceNode]
     refused = [
         rejection_node(r)
         for r in plan.document["rejections"]
-        if (r["workload"], r["gpu_id"]) == (workload, gpu) and r["resource"] != DOMINATED
+        if (r["workload"], r["gpu"]) == (workload, gpu) and r["resource"] != DOMINATED
     ]
     if can:
         return [TraceNode(f"{workload}: can run", children=(*(estimate_node(e) for e in can), *refused))]

@@ -45,7 +45,7 @@ class PlanReader:
         """Every GPU type that the plan file speaks of."""
         found = [option["gpu_id"] for option in self.options.values()]
         for key in ("rejections", "left_out"):
-            found += [entry["gpu_id"] for entry in self.document[key]]
+            found += [entry["gpu"] for entry in self.document[key]]
         found += self.document["inputs"]["problem"].get("options", {}).get("gpus") or []
         return sorted(set(found))
 

@@ -60,7 +60,7 @@ def rejections_node(plan: PlanReader, wanted: Callable[[Record], bool] = lambda 
         if rejection["resource"] == DOMINATED:
             beaten += 1
         else:
-            groups[rejection["workload"], rejection["gpu_id"]].append(rejection)
+            groups[rejection["workload"], rejection["gpu"]].append(rejection)
     children = [_rejected_node(f"{w} on {gpu}", found) for (w, gpu), found in groups.items()]
     if beaten:
         formula = "another deployment on the same GPU takes less of it for every class"
@@ -87,7 +87,7 @@ def left_out_node(plan: PlanReader, wanted: Callable[[Record], bool] = lambda _:
     groups: dict[str, list[str]] = defaultdict(list)
     for entry in plan.document["left_out"]:
         if wanted(entry):
-            groups[_reason_kind(entry["reason"])].append(entry["option_id"])
+            groups[_reason_kind(entry["reason"])].append(entry["option"])
     children = tuple(_left_out_group(reason, ids) for reason, ids in groups.items())
     total = sum(len(ids) for ids in groups.values())
     return TraceNode("left out before solving", counted(total, "offer"), children=children)

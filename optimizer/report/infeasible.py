@@ -94,7 +94,7 @@ def rejection_row(found: dict[str, Any]) -> tuple[str, ...]:
     """A rejection: what was required, what was there."""
     return (
         found["workload"],
-        found["gpu_id"],
+        found["gpu"],
         found["deployment"],
         found["reason"],
         number(found["required"]),

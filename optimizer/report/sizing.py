@@ -181,7 +181,7 @@ def _rejections(rejections: Sequence[dict[str, Any]], everything: bool) -> Secti
     if not everything:
         groups: dict[tuple[str, str, str], dict[str, Any]] = {}
         for found in rejections:
-            key = (found["workload"], found["gpu_id"], found["resource"])
+            key = (found["workload"], found["gpu"], found["resource"])
             if key not in groups or _miss(found) < _miss(groups[key]):
                 groups[key] = found
         shown = list(groups.values())

@@ -90,7 +90,7 @@ def test_estimated_service(tmp_path):
     assert one["bottleneck"] in ("compute", "memory_bandwidth", "interconnect", "overhead")
     assert found["free_memory_bytes"] > 0
     assert found["steps"]
-    rejected = next(r for r in document["rejections"] if r["gpu_id"] == "RTX-4090")
+    rejected = next(r for r in document["rejections"] if r["gpu"] == "RTX-4090")
     assert rejected["required"] > rejected["available"] > 0
     text = estimate(SERVICE, tmp_path)
     for words in ("TTFT", "TPOT", "Rejected", "RTX-4090", rejected["reason"].split()[0]):

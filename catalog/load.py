@@ -146,6 +146,8 @@ class Catalog:
         """Every row of every file as a record, or as the CatalogFileError it gives; with the name of its kind."""
         tables: list[tuple[str, Table[Any]]] = [("gpu", self._gpu_table), ("model", self._model_table)]
         tables += [("server", self._server_table), ("site cost", self._table("site_costs.csv", SITE_COST_LAYOUT))]
+        tables += [("resale value", self._table("resale_values.csv", RESALE_LAYOUT))]
+        tables += [("typical discount", self._table("typical_discounts.csv", DISCOUNT_LAYOUT))]
         tables += [("offer", table) for table in (*self._offer_tables, *self._price_tables)]
         for kind, table in tables:
             yield from ((kind, found) for found in table.scan())

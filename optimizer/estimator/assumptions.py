@@ -7,7 +7,7 @@ from optimizer.estimator.constants import CONSTANTS
 from optimizer.estimator.demands import batch_lengths
 from optimizer.estimator.engines import default_engine
 from optimizer.estimator.inference import request_shapes
-from optimizer.estimator.jobs import training_plan, training_range
+from optimizer.estimator.jobs import training_plan
 from optimizer.estimator.services import THROUGHPUT_RANGE
 from optimizer.estimator.training import model_flop_per_token
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
@@ -29,6 +29,7 @@ def assumptions_of(
             yield _measured(workload.name, estimate)
     if model is None or all(estimate.measured for estimate in _both(services, jobs)):
         return
+    yield from _low_end(workload)
     if workload.estimate_by == "rule-of-thumb":
         yield Assumption(f"{workload.name}: estimated by", "rule of thumb", "", _FILE, "user")
     elif isinstance(workload, Service):
@@ -80,8 +81,9 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
             label = f"{name}: most sequences at once ({cards})"
             yield Assumption(label, cap, "sequences", engine.source, "default", engine.date)
     spread = THROUGHPUT_RANGE
-    label = f"{name}: throughput ÷ estimate"
-    yield Assumption(label, 1.0, "1", spread.source, "estimate", spread.date, spread.low_factor, spread.high_factor)
+    planned = spread.low_factor if workload.plan_for == "low" else 1.0
+    low, high = spread.low_factor / planned, spread.high_factor / planned
+    yield Assumption(f"{name}: throughput ÷ estimate", 1.0, "1", spread.source, "estimate", spread.date, low, high)
     if workload.prefix_cache_share:
         label = f"{name}: prompt tokens found in the prefix cache"
         yield Assumption(label, workload.prefix_cache_share, "1", _FILE, "user")
@@ -89,6 +91,11 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
         label = f"{name}: tokens gained per step (speculative decoding)"
         yield Assumption(label, workload.speculation.accepted, "tokens", _FILE, "user")
     yield _constant("serving_memory_share", f"{name}: share of memory an engine fills")
+
+
+def _low_end(workload: AnyWorkload) -> Iterator[Assumption]:
+    if workload.plan_for == "low":
+        yield Assumption(f"{workload.name}: rates planned for", "low end of their range", "", _FILE, "user")
 
 
 def _text(weights: str | Sequence[str]) -> str:
@@ -129,14 +136,14 @@ def _of_training(
     if job.mfu is not None:
         yield Assumption(f"{name}: MFU", job.mfu, "1", _FILE, "user")
         return
-    low, high = training_range(plan)
     source = CONSTANTS["training_dense_low_factor"].source
     for estimate in jobs:
         if estimate.mfu is not None and not estimate.measured:
             size = f"up to {estimate.max_gpus} GPUs" if estimate.max_gpus else "any size"
             label = f"{name}: MFU on {estimate.gpu_id}, {size}"
             mfu = estimate.mfu
-            yield Assumption(label, mfu, "1", source, "estimate", "", mfu * low, min(1.0, mfu * high))
+            low, high = mfu * estimate.low_factor, min(1.0, mfu * estimate.high_factor)
+            yield Assumption(label, mfu, "1", source, "estimate", "", low, high)
     if plan.whole_run:
         yield _constant("real_run_share", f"{name}: productive share of the whole run")
     yield _constant("training_memory_margin", f"{name}: margin on the predicted memory")

@@ -10,6 +10,7 @@ from optimizer.estimator.assumptions import assumptions_of
 from optimizer.estimator.demands import TFLOP, demand_of
 from optimizer.estimator.inference import request_shapes
 from optimizer.estimator.jobs import analytic_batch, analytic_training, training_plan
+from optimizer.estimator.low_end import job_at_low_end, service_at_low_end
 from optimizer.estimator.measured import PER_GPU_RATES, Point, measured_jobs, measured_services, point_of
 from optimizer.estimator.rules_of_thumb import service_operations
 from optimizer.estimator.search import Found, best_batches
@@ -159,6 +160,8 @@ class WorkloadEstimator:
         if gpu is None or self.workload.model is None:
             return [], [], [] if here else [self._nothing_known(name)]
         services, jobs, rejections = self._estimate_on(gpu)
+        if self.workload.plan_for == "low":
+            services, jobs = [service_at_low_end(s) for s in services], [job_at_low_end(j) for j in jobs]
         sizes = self.field.sizes(gpu)
         return _left_of(services, everywhere, sizes), _left_of(jobs, everywhere, sizes), rejections
 

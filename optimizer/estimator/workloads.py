@@ -147,6 +147,11 @@ class Workload(Model):
     data: DataPlace = Field(default_factory=DataPlace)
     headroom: Headroom = 0.0
     """Extra capacity planned on top of the demand (0.33 plans for 1.33 times the rate)."""
+    plan_for: Literal["middle", "low"] = "middle"
+    """Which rate of an estimate's range is planned for: its middle, or the low end that 95 % of cases reach.
+
+    Measured rates are taken as they are.
+    """
     estimate_by: Literal["analytic", "rule-of-thumb"] = "analytic"
     """`rule-of-thumb` uses the article's back-of-envelope rule for this kind, exact to its printed arithmetic."""
 

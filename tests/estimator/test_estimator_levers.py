@@ -1,11 +1,12 @@
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from catalog import load_catalog
+from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.inference import RequestShape, operating_point, prefill_time, request_shapes, saturated_seconds
 from optimizer.estimator.roofline import kernel_for, replica_of
 from optimizer.estimator.services import analytic_services
-from optimizer.estimator.workloads import Service
+from optimizer.estimator.workloads import AnyWorkload, Service
 
 CATALOG = load_catalog()
 LLAMA = CATALOG.model("llama-3.1-70b")
@@ -82,3 +83,33 @@ def test_pipeline_stages_are_a_choice_of_the_buyer():
     none, refused = analytic_services(service(pipeline_parallel=4, gpus_per_replica=4), H100, LLAMA, 8)
     assert not none
     assert [(r.resource, r.required, r.available) for r in refused] == [("parallelism", 16, 8)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kind": "service", "weights": "fp8", "tokens": {"input": 4000, "output": 300}},
+        {"kind": "batch", "weights": "fp8", "requests": {"count": 1000, "input": 4000, "output": 300}},
+        {"kind": "training", "tokens": 1e9},
+    ],
+    ids=lambda settings: settings["kind"],
+)
+def test_the_low_end_of_the_range_can_be_planned_for(settings):
+    """Rates fall to the low end, whose own range then starts at 1; the assumption is listed."""
+
+    def found(plan_for):
+        workload = TypeAdapter(AnyWorkload).validate_python({"name": "w", "plan_for": plan_for, **settings})
+        return estimate_all([workload], [H100], {"H100-80GB-SXM": (8,)}, lambda name: LLAMA, [], {})
+
+    settings = {**settings, "model": "llama-3.1-70b"}
+    middle, low = found("middle"), found("low")
+    for one, other in zip((*middle.services, *middle.jobs), (*low.services, *low.jobs), strict=True):
+        assert other.low_factor == 1
+        assert other.high_factor == pytest.approx(one.high_factor / one.low_factor)
+        if hasattr(one, "classes"):
+            times = other.classes[0].replica_seconds_per_request / one.classes[0].replica_seconds_per_request
+            assert times == pytest.approx(1 / one.low_factor)
+        else:
+            assert other.units_per_gpu_hour == pytest.approx(one.units_per_gpu_hour * one.low_factor)
+    assert "w: rates planned for" in {assumption.name for assumption in low.assumptions}
+    assert "w: rates planned for" not in {assumption.name for assumption in middle.assumptions}

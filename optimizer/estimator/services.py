@@ -100,8 +100,11 @@ def analytic_services(
             continue
         copies = [found.copies[gpu.gpu_id, weights, *layout] for layout in layouts]
         tried = [_candidate(service, gpu, copy, found) for copy in copies]
-        if tried and all(candidate.estimate is None for candidate in tried):
-            rejections.append(nearest_miss([r for candidate in tried for _, r in candidate.failures]))
+        failed = [[r for _, r in c.failures] for c in tried if c.estimate is None and c.failures]
+        if len(failed) == len(tried) and failed:
+            rejections.append(nearest_miss([r for each in failed for r in each]))
+        else:
+            rejections += [nearest_miss(each) for each in failed]
         candidates.extend(tried)
     estimates, dropped = _kept(candidates)
     return estimates, rejections + dropped + _unserved_classes(estimates, candidates)

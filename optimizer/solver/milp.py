@@ -32,7 +32,7 @@ PULP_4 = hasattr(pulp.LpAffineExpression, "from_list")
 
 @dataclass(frozen=True, slots=True)
 class SolverSettings:
-    """How hard to try. `gap` is relative; 0 asks for proof to the solver's own tolerance."""
+    """How hard to try. `gap` is relative; 0 asks for proof to the solver's own tolerance. `threads`: 1 by default."""
 
     gap: float = 1e-4
     time_limit_s: float | None = None
@@ -210,7 +210,7 @@ def _load(
         gapRel=settings.gap,
         gapAbs=0.0 if settings.gap == 0 else None,
         timeLimit=settings.time_limit_s,
-        threads=settings.threads,
+        threads=settings.threads or 1,  # HiGHS's search gains next to nothing from more
         **options,
     )
     highspy.Highs.resetGlobalScheduler(True)  # else a process keeps the number of threads of its first solve

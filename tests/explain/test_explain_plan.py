@@ -245,7 +245,7 @@ def test_dominated_offers_are_grouped_with_their_reason(models: dict[str, Any]) 
     assert "same node, not cheaper than another" in reasons
     assert len(reasons) == len(set(reasons))
     some = next(entry for entry in models["left_out"] if "not cheaper than" in entry["reason"])
-    assert some["reason"] == explain(models, some["option_id"]).answer[0].formula
+    assert some["reason"] == explain(models, some["option"]).answer[0].formula
 
 
 def test_a_gpu_that_the_problem_does_not_list_says_where_to_add_it(models: dict[str, Any]) -> None:

@@ -118,7 +118,7 @@ def test_settings_act_in_their_direction(faster, slower):
 
 
 def test_an_ambiguous_gpu_is_settled_by_its_peak_or_left_out():
-    """A100 cards train alike, V100 of the same peak too; of the RTX PRO 6000 the peak tells the one, else it is open."""
+    """A100 cards train alike, V100 of one peak too; of the RTX PRO 6000 the peak tells the one, else it is open."""
     assert training.training_gpu(run(gpu="V100", peak_bf16_dense_tflops="125"), CATALOG).fp16_dense_tflop_per_s == 125
     assert training.training_gpu(run(gpu="A100"), CATALOG).bf16_dense_tflop_per_s == 312
     settled = training.training_gpu(run(gpu="RTX-PRO-6000-Blackwell", peak_bf16_dense_tflops="503.8"), CATALOG)

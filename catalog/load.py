@@ -57,6 +57,11 @@ class Catalog:
         """
         return Catalog(self._directory, self._label, {**self._price_files, **files}, only_price_files=only)
 
+    @property
+    def price_files(self) -> tuple[str, ...]:
+        """Names of the price files laid over the catalog."""
+        return tuple(self._price_files)
+
     def gpu(self, name: str) -> Gpu:
         """The GPU of that name, id or alias."""
         return self._gpu_table.get(self.gpu_id(name))

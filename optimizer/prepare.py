@@ -39,9 +39,10 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     Raises
     ------
     ProblemFileError
-        If the catalog's dollars cannot be turned into the problem's currency.
+        If the catalog's dollars cannot be turned into the problem's currency, or a price file is missing.
     """
     _check_currency(problem)
+    _check_price_files(problem, catalog)
     day = today or datetime.now(UTC).date()
     wanted = None if problem.options.gpus is None else set(problem.options.gpus)
     offers = catalog.offers(wanted) if problem.options.has_offers else ()
@@ -69,6 +70,15 @@ def _check_currency(problem: Problem) -> None:
         )
         msg = f"the catalog's prices are in USD and the problem is in {problem.currency}"
         raise ProblemFileError([Finding(msg, path="currency", hint=hint)])
+
+
+def _check_price_files(problem: Problem, catalog: Catalog) -> None:
+    """The catalog must have the problem's price files on it (as that of a loaded problem has)."""
+    missing = [name for name in problem.options.price_files if name not in catalog.price_files]
+    if missing:
+        msg = f"price files that are not at hand: {', '.join(missing)}"
+        hint = "put them back where they were, unchanged, or solve the problem file anew"
+        raise ProblemFileError([Finding(msg, path="options.price_files", hint=hint)])
 
 
 def _gpu_records(problem: Problem, catalog: Catalog, names: Iterable[str]) -> Iterable[Gpu]:

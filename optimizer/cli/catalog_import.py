@@ -41,8 +41,12 @@ class Basis(StrEnum):
 def _provider(name: str) -> str:
     """A provider's name that can stand in ids and file names, as the catalog writes it."""
     from catalog.importing.names import provider_name
+    from optimizer.problem.schema import OWN_PROVIDER
 
     plain = provider_name(name)
+    if plain == OWN_PROVIDER:
+        msg = f'"{name}" stands for your own hardware; give the provider another name'
+        raise typer.BadParameter(msg)
     if not plain or not all(sign.isascii() and (sign.isalnum() or sign in ".-_") for sign in plain):
         msg = f'"{name}" is no provider name; write letters, digits, dots and dashes, e.g. lambda'
         raise typer.BadParameter(msg)

@@ -125,6 +125,7 @@ def test_a_table_of_ones_own_with_its_own_headings(tmp_path):
         (("import", "skypilot", "/no/such", "--provider", "p", "--priced-on", "unknown"), "no such file"),
         (("import", "gpuhunt", NEBIUS, "--provider", "p", "--priced-on", "unknown"), "missing instance_name"),
         (("import", "skypilot", NEBIUS, "--provider", "../x", "--priced-on", "unknown"), "no provider name"),
+        (("import", "skypilot", NEBIUS, "--provider", "Own", "--priced-on", "unknown"), "your own hardware"),
         (("import", "skypilot", NEBIUS, "--provider", "p", "--priced-on", "yesterday"), "YYYY-MM-DD"),
         (("import", "skypilot", NEBIUS, "--provider", "p"), "--priced-on"),
         (
@@ -186,6 +187,18 @@ def test_an_audit_without_the_price_file_says_so(priced):
     audited = json.loads(run("audit", priced / "plan.json", "-o", "json").stdout)
     assert audited["ok"]
     assert any("price files are gone or have changed" in finding["message"] for finding in audited["findings"])
+
+
+def test_a_resolve_without_the_price_file_is_refused(priced):
+    """What cannot be priced as it was is not priced otherwise: explain says which file is missing."""
+    problem = problem_file(priced, catalog=False, price_files=["prices/offers/nebius.csv"])
+    run("solve", problem, "--plan", priced / "plan.json")
+    used = next(iter(json.loads((priced / "plan.json").read_text(encoding="utf-8"))["gpus"]))
+    unused = next(gpu for gpu in ("H100-80GB-SXM", "L40S") if gpu != used)
+    (priced / "prices/offers/nebius.csv").unlink()
+    done = run("explain", priced / "plan.json", unused)
+    assert done.exit_code == 2
+    assert "not at hand: prices/offers/nebius.csv" in done.stderr
 
 
 def test_price_files_lie_over_the_catalog(priced):

@@ -7,6 +7,13 @@ from typing import TypeVar
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.estimator.architecture import architecture_of
 from optimizer.estimator.assumptions import assumptions_of
+from optimizer.estimator.calibration import (
+    LEAST_MEASUREMENTS,
+    Calibration,
+    calibration_of,
+    job_ratios,
+    service_ratios,
+)
 from optimizer.estimator.demands import TFLOP, demand_of
 from optimizer.estimator.inference import request_shapes
 from optimizer.estimator.jobs import analytic_batch, analytic_training, training_plan
@@ -104,6 +111,7 @@ class WorkloadEstimator:
         self._model: LlmArchitecture | None = None
         self._demand: Demand | None = None
         self._found: Found | None = None
+        self._calibration: Calibration | None = None
 
     def run(self) -> Estimates:
         """Measured estimates first; analytic ones wherever a measurement does not stand for them."""
@@ -111,6 +119,7 @@ class WorkloadEstimator:
         names = [name for name in self.field.names() if allowed is None or name in allowed]
         missing = [name for name in allowed or [] if name not in names]
         services, jobs = self._measured(names)
+        self._calibration = self._calibrated_by(services, jobs)
         rejections = [self._nothing_known(name) for name in missing]
         for name in names:
             own_services, own_jobs, own_rejections = self._analytic(name)
@@ -118,9 +127,10 @@ class WorkloadEstimator:
             jobs += own_jobs
             rejections += own_rejections
         found = (tuple(services), tuple(jobs))
-        return Estimates(
-            (self.demand(),), *found, tuple(rejections), tuple(assumptions_of(self.workload, self._model, *found))
-        )
+        assumptions = list(assumptions_of(self.workload, self._model, *found))
+        if self._calibration is not None and not all(estimate.measured for part in found for estimate in part):
+            assumptions.append(self._calibration.assumption(self.workload.name))
+        return Estimates((self.demand(),), *found, tuple(rejections), tuple(assumptions))
 
     def model(self) -> LlmArchitecture | None:
         """Architecture of the workload's model, looked up when it is first needed."""
@@ -160,10 +170,28 @@ class WorkloadEstimator:
         if gpu is None or self.workload.model is None:
             return [], [], [] if here else [self._nothing_known(name)]
         services, jobs, rejections = self._estimate_on(gpu)
+        if self._calibration is not None:
+            services = [self._calibration.service(s) for s in services]
+            jobs = [self._calibration.job(j) for j in jobs]
         if self.workload.plan_for == "low":
             services, jobs = [service_at_low_end(s) for s in services], [job_at_low_end(j) for j in jobs]
         sizes = self.field.sizes(gpu)
         return _left_of(services, everywhere, sizes), _left_of(jobs, everywhere, sizes), rejections
+
+    def _calibrated_by(self, services: Sequence[ServiceEstimate], jobs: Sequence[JobEstimate]) -> Calibration | None:
+        """Calibration by three or more measured rates on GPU types with figures; None without them."""
+        if len(self.measurements) < LEAST_MEASUREMENTS or self.workload.estimate_by == "rule-of-thumb":
+            return None
+        analytic: dict[str, Result] = {}
+
+        def on(name: str) -> Result:
+            gpu = self.field.gpus.get(name)
+            if name not in analytic:
+                analytic[name] = self._estimate_on(gpu) if gpu and self.workload.model is not None else ([], [], [])
+            return analytic[name]
+
+        of_services = service_ratios(services, lambda name: on(name)[0])
+        return calibration_of([*of_services, *job_ratios(jobs, lambda name: on(name)[1])])
 
     def _nothing_known(self, name: str) -> Rejection:
         if name not in self.field.gpus:

@@ -15,12 +15,13 @@ def _step(low_factor: float) -> Step:
 def service_at_low_end(estimate: ServiceEstimate) -> ServiceEstimate:
     """Every class takes 1 ÷ low_factor times its replica time; latencies stay those of the middle."""
     low = estimate.low_factor
-    classes = tuple(_slower(c, 1 / low) for c in estimate.classes)
+    classes = tuple(slower(c, 1 / low) for c in estimate.classes)
     steps = (*estimate.steps, _step(low))
     return replace(estimate, classes=classes, low_factor=1.0, high_factor=estimate.high_factor / low, steps=steps)
 
 
-def _slower(found: ClassEstimate, times: float) -> ClassEstimate:
+def slower(found: ClassEstimate, times: float) -> ClassEstimate:
+    """A class that takes `times` its replica time, in all its parts."""
     return replace(
         found,
         replica_seconds_per_request=found.replica_seconds_per_request * times,

@@ -11,7 +11,6 @@ from optimizer.estimator.workloads import AnyJob, Service
 from optimizer.model.entities import Alternative, Instance, Order, RateDemand, Server, VolumeDemand, make_server
 from optimizer.model.options import Option, Supply, matches
 from optimizer.model.timegrid import (
-    REPEAT_MONTHS,
     SAME_MONTH,
     PeriodSpan,
     Slice,
@@ -21,6 +20,7 @@ from optimizer.model.timegrid import (
     list_slices,
     window_hours,
 )
+from optimizer.problem.periods import REPEAT_MONTHS
 from optimizer.problem.profiles import base_rate, hourly_profile
 from optimizer.problem.schema import Problem
 from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH

@@ -9,18 +9,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from optimizer.finance import running_factor
+from optimizer.problem.periods import order_periods
 from optimizer.problem.profiles import hourly_profile
 from optimizer.problem.schema import Horizon, Problem, TimeSlice
 from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
-PERIOD_MONTHS = {"monthly": 1.0, "quarterly": 3.0, "yearly": 12.0}
-REPEAT_MONTHS = {
-    "daily": HOURS_PER_DAY / HOURS_PER_MONTH,
-    "weekly": 7 * HOURS_PER_DAY / HOURS_PER_MONTH,
-    "monthly": 1.0,
-    "quarterly": 3.0,
-    "yearly": 12.0,
-}
 SAME_MONTH = 1e-9
 """Two grid points closer than this (months) are one."""
 WEEKDAY_SHARE, WEEKEND_SHARE = 5 / 7, 2 / 7
@@ -102,14 +95,8 @@ class TimeGrid:
 
 
 def list_periods(horizon: Horizon) -> tuple[PeriodSpan, ...]:
-    """The periods of a horizon; the last one is cut where the horizon ends."""
-    if isinstance(horizon.periods, list):
-        return tuple(PeriodSpan(i, p.start_month, p.months) for i, p in enumerate(horizon.periods))
-    step = PERIOD_MONTHS.get(horizon.periods, horizon.months)
-    starts: list[float] = []
-    while len(starts) * step < horizon.months - SAME_MONTH:
-        starts.append(len(starts) * step)
-    return tuple(PeriodSpan(i, start, min(step, horizon.months - start)) for i, start in enumerate(starts))
+    """The periods of a horizon, numbered."""
+    return tuple(PeriodSpan(i, p.start_month, p.months) for i, p in enumerate(order_periods(horizon)))
 
 
 def list_slices(problem: Problem) -> tuple[Slice, ...]:

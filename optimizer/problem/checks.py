@@ -17,7 +17,7 @@ from optimizer.estimator.workloads import (
     TrainingSettings,
 )
 from optimizer.problem.messages import suggestion
-from optimizer.problem.periods import order_periods
+from optimizer.problem.periods import REPEAT_MONTHS, order_periods
 from optimizer.problem.positions import Path
 from optimizer.problem.profiles import FLAT, hourly_profile
 from optimizer.problem.schema import Problem
@@ -249,6 +249,11 @@ def jobs_fit_the_horizon(case: Case) -> Complaints:
         elif due > end * (1 + SHARE_TOLERANCE):
             message = f"due at hour {due:g} (start {job.start:g} + {job.deadline:g}), after the horizon ({end:g} h)"
             yield Complaint((*path, "deadline"), message, "shorten it, or lengthen horizon: {months: …}")
+        elif job.repeat != "none" and due - end > -SHARE_TOLERANCE * end and job.deadline is None:
+            length = REPEAT_MONTHS[job.repeat] * HOURS_PER_MONTH
+            if job.start + length > end * (1 + SHARE_TOLERANCE):
+                message = f"no {job.repeat} run of {length:g} h ends before the horizon does (hour {end:g})"
+                yield Complaint((*path, "repeat"), message, "give a shorter deadline, or start earlier")
 
 
 def windows_are_hours(case: Case) -> Complaints:
@@ -263,6 +268,9 @@ def windows_are_hours(case: Case) -> Complaints:
             yield Complaint(place, f'cannot use "{job.window.daily}" as a window', hint)
         elif start[0] % HOURS_PER_DAY == end[0] % HOURS_PER_DAY:
             yield Complaint(place, "a window from an hour to itself", "leave window out for the whole day")
+        elif any(one.hours_of_week is None for one in case.problem.slices or ()):
+            message = "the problem's own slices do not say which hours they are"
+            yield Complaint(place, message, "give every slice its hours_of_week, or leave slices out")
 
 
 def work_is_given_once(case: Case) -> Complaints:

@@ -79,6 +79,8 @@ _ONLY_FOR: tuple[tuple[str, tuple[str, ...], Any], ...] = (
     ("term", _TERM_PURCHASES, None),
     ("cancellable", _TERM_PURCHASES, False),
     ("upfront", _TERM_PURCHASES, 0.0),
+    ("lead_time", ("owned", *_TERM_PURCHASES), 0.0),
+    ("min_nodes", ("owned", *_TERM_PURCHASES), 1),
     ("installation", ("owned",), 0.0),
     ("maintenance", ("owned",), 0.0),
     ("useful_life", ("owned",), None),

@@ -3,8 +3,14 @@
 import math
 
 from optimizer.problem.schema import Horizon, Period
+from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 MONTHS_OF = {"monthly": 1.0, "quarterly": 3.0, "yearly": 12.0}
+REPEAT_MONTHS = MONTHS_OF | {
+    "daily": HOURS_PER_DAY / HOURS_PER_MONTH,
+    "weekly": 7 * HOURS_PER_DAY / HOURS_PER_MONTH,
+}
+"""Months from one run of a repeated job to the next."""
 
 
 def order_periods(horizon: Horizon) -> tuple[Period, ...]:

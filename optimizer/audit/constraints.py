@@ -19,7 +19,8 @@ DUST_SIZE = 1e-3
 """Rows of nothing may hold the solver's dust: they are compared as if of this size."""
 _INNER_ROWS = {
     "pool_capacity": ("on", "groups", "beside", "any", "at-once", "at-once-least"),
-    "supply_limit": ("at-once",),
+    "supply_limit": ("at-once", "take-turns"),
+    "provider_limit": ("take-turns",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
 }

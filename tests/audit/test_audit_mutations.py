@@ -126,7 +126,9 @@ def test_a_changed_limit_is_caught_without_the_problem_file(limit):
 
 
 HELPER_ROWS = {
-    "pool_capacity": ("on", "groups", "beside", "any"),
+    "pool_capacity": ("on", "groups", "beside", "any", "at-once", "at-once-least"),
+    "supply_limit": ("at-once", "take-turns"),
+    "provider_limit": ("take-turns",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
 }
@@ -134,7 +136,7 @@ HELPER_ROWS = {
 
 def is_helper_row(row):
     """Rows on variables that a plan does not hold: neither their presence nor their binding can be derived."""
-    at_once = row["family"] in ("supply_limit", "provider_limit") and len(row["index"]) == 5
+    at_once = row["family"] in ("supply_limit", "provider_limit") and len(row["index"]) == 6
     return at_once or row["index"][-1] in HELPER_ROWS.get(row["family"], ())
 
 

@@ -14,7 +14,16 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fit_inference import ROOT, Point, current_constants, errors_by_target, fit, predictions, scored_points
+from fit_inference import (
+    PRIOR_WEIGHT,
+    ROOT,
+    Point,
+    current_constants,
+    errors_by_target,
+    fit,
+    predictions,
+    scored_points,
+)
 
 from optimizer.evaluate.scoring import quantile
 
@@ -26,18 +35,20 @@ GROUPINGS: dict[str, Callable[[Point], str]] = {
     "gpu": lambda p: p.gpu,
     "model": lambda p: p.model,
 }
+WORDS = {"gpu": "GPU", "source": "source"}
 SEEN_BY = {"yes": "gpu", "no": "source"}
 TAIL = 0.05
+WEAK = 0.1
 
 
-def left_out(points: Sequence[Point], grouping: str, rounds: int) -> list[float]:
+def left_out(points: Sequence[Point], grouping: str, rounds: int, prior_weight: float = PRIOR_WEIGHT) -> list[float]:
     """Prediction of every point by constants fitted without its group."""
     group = GROUPINGS[grouping]
     start = current_constants()
     found: dict[int, float] = {}
     for name in sorted({group(point) for point in points}):
         inside = [i for i, point in enumerate(points) if group(point) == name]
-        values = fit([point for point in points if group(point) != name], start, rounds)
+        values = fit([point for point in points if group(point) != name], start, rounds, prior_weight)
         found.update(zip(inside, predictions([points[i] for i in inside], values), strict=True))
     return [found[i] for i in range(len(points))]
 
@@ -72,7 +83,7 @@ def write_ranges(points: Sequence[Point], by_grouping: Mapping[str, Sequence[flo
                 spread = ratios(points, by_grouping[grouping], target)
                 low, high = quantile(spread, TAIL), quantile(spread, 1 - TAIL)
                 widest = (min(widest[0], low), max(widest[1], high))  # what was not seen is never surer
-                text = f"open measurements with the {grouping} left out of the fit"
+                text = f"open measurements with the {WORDS[grouping]} left out of the fit"
                 writer.writerow([target, seen, f"{widest[0]:.2f}", f"{widest[1]:.2f}", text, DATE])
 
 
@@ -86,6 +97,7 @@ def main() -> None:
     predicted = {grouping: left_out(points, grouping, options.rounds) for grouping in GROUPINGS}
     record = {"in_sample": summary(points, predictions(points, current_constants()))}
     record |= {f"{grouping}_left_out": summary(points, values) for grouping, values in predicted.items()}
+    record["source_left_out_weak_priors"] = summary(points, left_out(points, "source", options.rounds, WEAK))
     for name, by_target in record.items():
         for target, figures in by_target.items():
             print(name, target, figures)

@@ -4,8 +4,9 @@
     python benchmarks/fit_inference.py --write    writes them to optimizer/estimator/constants.csv
 
 Needs scipy (`pip install gpumix[fit]`). Residuals are ln(predicted ÷ measured) of all targets jointly, soft L1 at 0.1,
-publications weighted by n^-1/4 per target. Every constant has a prior, its plausible value before any fit, with the
-weight of a fifth of a residual per unit of ln: what the rows do not settle stays near it.
+publications weighted by n^-1/4 per target. Every constant has a prior with the weight of 0.45 of a residual per unit
+of ln: what the rows do not settle stays near it. The priors are round figures, set after first fits to the same tables;
+docs/accuracy.md says how left-out figures change with a weaker pull.
 """
 
 import argparse
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 MEASUREMENTS = ROOT / "catalog" / "measurements" / "inference.csv"
 TABLE = ROOT / "optimizer" / "estimator" / "constants.csv"
 LOSS_SCALE = 0.1
-PRIOR_WEIGHT = 0.2
+PRIOR_WEIGHT = 0.45
 SPAN = 3.0  # in ln: a constant may move by a factor of twenty
 HIGHEST = {"gemm_bandwidth_share": 0.97, "kv_bandwidth_share": 0.97, "gemm_compute_share": 0.97}
 
@@ -111,7 +112,9 @@ def predictions(points: Sequence[Point], constants: Mapping[str, float]) -> list
         return [runs[point.row_id][point.target] for point in points]
 
 
-def fit(points: Sequence[Point], start: Mapping[str, float], rounds: int) -> dict[str, float]:
+def fit(
+    points: Sequence[Point], start: Mapping[str, float], rounds: int, prior_weight: float = PRIOR_WEIGHT
+) -> dict[str, float]:
     """Constants that fit `points`, from `start`, in at most `rounds` steps."""
     import numpy as np
     from scipy.optimize import least_squares
@@ -125,7 +128,7 @@ def fit(points: Sequence[Point], start: Mapping[str, float], rounds: int) -> dic
     def residuals(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> object:
         values = dict(zip(names, np.exp(logs).tolist(), strict=True))
         errors = np.log(predictions(points, values)) - measured
-        return np.concatenate([weights * errors, PRIOR_WEIGHT * (logs - priors)])
+        return np.concatenate([weights * errors, prior_weight * (logs - priors)])
 
     highest = np.array([math.log(HIGHEST.get(name, math.inf)) for name in names])
     bounds = (priors - SPAN, np.minimum(priors + SPAN, highest))

@@ -189,8 +189,9 @@ def _gemm_flop_per_s(gpu: Gpu, model: LlmArchitecture, kernel: Kernel, engine: E
 def _host_s_per_layer(gpu: Gpu, engine: Engine) -> float:
     """Least time per layer that the host takes to launch a step, where a Python loop does it.
 
-    Consumer cards stand in desktop hosts, which were four to five times slower on the rows of small models (leaving
-    out each model in turn, the median error of their time per token stays below 10 %: docs/accuracy.md).
+    Consumer cards stand in desktop hosts, which are five times slower. With each model left out of the fit in turn,
+    the median error of the time per token on such cards is 13 %; without a figure of their own it would be 24 %. All
+    of these rows are from one publication.
     """
     if not engine.host_loop:
         return 0.0
@@ -201,7 +202,8 @@ def _vector_seconds(gpu: Gpu, model: LlmArchitecture, bits: float, engine: Engin
     """Time on the FP32 units in which a single-stream engine multiplies its vector by the weights.
 
     Matrix-vector kernels unpack and accumulate outside the tensor cores, so cards with few FP32 units for their
-    bandwidth (A100, H100 PCIe) fall short of it: GPUs left out of the fit are met within 10 % (docs/accuracy.md).
+    bandwidth (A100, H100 PCIe) fall short of it. With the GPU left out of the fit the median error is 8 %, with the
+    publication left out 9 % (docs/accuracy.md); without this term it was 16 %.
     """
     if not engine.single_stream or not gpu.fp32_tflop_per_s:
         return 0.0

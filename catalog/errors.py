@@ -55,7 +55,7 @@ class CatalogFileError(CatalogError):
         self.column = column
         self.message = message
         place = f", column {column}" if column else ""
-        super().__init__(f"{file}:{line}{place}: {message}")
+        super().__init__(f"{file}{f':{line}' if line else ''}{place}: {message}")
 
 
 def _any_of(names: Sequence[str]) -> str:

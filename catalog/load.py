@@ -258,5 +258,16 @@ class Catalog:
 
 
 def load_catalog(directory: Path | None = None) -> Catalog:
-    """The catalog in `directory`, or the one that comes with the package. Reads nothing yet."""
-    return Catalog(directory, str(directory)) if directory else Catalog(DEFAULT_DIRECTORY, "catalog")
+    """The catalog in `directory`, or the one that comes with the package. Reads nothing yet.
+
+    Raises
+    ------
+    CatalogFileError
+        If the directory holds neither a table of the catalog nor a folder of offers.
+    """
+    if directory is None:
+        return Catalog(DEFAULT_DIRECTORY, "catalog")
+    if not (directory / "offers").is_dir() and not any(directory.glob("*.csv")):
+        message = "no such file or folder: a catalog directory holds offers/<provider>.csv or tables like gpus.csv"
+        raise CatalogFileError(str(directory), 0, None, message)
+    return Catalog(directory, str(directory))

@@ -78,9 +78,7 @@ class Table(Generic[Record]):
 
     def where(self, column: str, values: Collection[str] | None = None) -> tuple[Record, ...]:
         """Records whose raw `column` is one of `values` (all records for None), in the order of the file."""
-        return tuple(
-            self.get(row_id) for row_id, row in self.rows.items() if values is None or row[column] in values
-        )
+        return tuple(self.get(row_id) for row_id, row in self.rows.items() if values is None or row[column] in values)
 
     def scan(self) -> Iterator[Record | CatalogFileError]:
         """Every row as a record or as the error it gives, repeated ids too; after a broken header nothing more."""

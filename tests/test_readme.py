@@ -13,6 +13,7 @@ from optimizer.problem.load import parse_problem
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"<!-- runs: gpumix (.*?) -->\n```text\n(.*?)```", README, re.S)
 
 
 def run(arguments: list[str]) -> str:
@@ -35,7 +36,7 @@ def steady(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-@pytest.mark.parametrize(("command", "shown"), re.findall(r"<!-- runs: gpumix (.*?) -->\n```text\n(.*?)```", README, re.S))
+@pytest.mark.parametrize(("command", "shown"), SHOWN)
 def test_output_in_the_readme_is_what_the_command_prints(command: str, shown: str) -> None:
     """The worked example is printed by the command above it."""
     assert run(command.split()) == steady(shown)

@@ -11,6 +11,7 @@ from typing import Any
 
 from catalog.aliases import Alias, AliasTable, read_aliases
 from catalog.checks import DISCOUNT_RULES, GPU_RULES, MODEL_RULES, OFFER_RULES, RESALE_RULES, SERVER_RULES
+from catalog.errors import CatalogFileError
 from catalog.places import electricity_of
 from catalog.resolve import settle_gpu
 from catalog.rows import Layout, Record, Table

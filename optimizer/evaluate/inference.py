@@ -73,16 +73,18 @@ def _static(s: Setting) -> dict[str, float]:
 
 
 def _saturated(s: Setting) -> dict[str, float]:
-    batch = min(s.batch_limit, s.case.concurrency or s.batch_limit)
+    wanted = s.case.concurrency or s.case.batch or s.batch_limit
+    batch = min(s.batch_limit, wanted)
     share = constant("server_target_share") if s.case.server_limits else 1.0
     return {"out_tps": share * saturated_tokens_per_s(s.replica, s.case.shape, batch)}
 
 
 def _serve(s: Setting) -> dict[str, float]:
-    if s.case.concurrency is None:
+    concurrency = s.case.concurrency or s.case.batch
+    if concurrency is None:
         msg = "column concurrency is empty"
         raise NotPredictableError(msg)
-    load = closed_loop(s.replica, s.case.shape, s.case.concurrency, s.batch_limit)
+    load = closed_loop(s.replica, s.case.shape, concurrency, s.batch_limit)
     return {"out_tps": load.tokens_per_s, "tpot_ms": load.tpot_s * MS_PER_S, "ttft_ms": load.ttft_s * MS_PER_S}
 
 

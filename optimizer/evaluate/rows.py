@@ -73,7 +73,7 @@ def _check_header(file: str, header: list[str], required: list[str]) -> None:
 
 def _row(line: int, header: list[str], cells: list[str]) -> MeasuredRow:
     found = {name: cell.strip() for name, cell in zip_longest(header, cells[: len(header)], fillvalue="")}
-    if len(cells) != len(header):
+    if len(cells) > len(header):
         fault = f"{len(cells)} cells, but the header has {len(header)}; put text with commas in double quotes"
         return MeasuredRow(line, found, fault)
     return MeasuredRow(line, found)

@@ -135,11 +135,13 @@ def _word(row: Mapping[str, str], column: str, known: Mapping[str, str]) -> str:
 
 
 def _weights(row: Mapping[str, str]) -> str:
-    """Weight format; formats of other names (w3, Q4_K_M) count as packed integers by their bits."""
+    """Weight format; other names (w3, Q4_K_M) count as packed integers by their bits, an empty cell by bits alone."""
     word = text(row, "weight_precision").casefold()
     bits = positive(row, "weight_bits")
     if word not in _WEIGHTS and bits is not None and bits < _PACKED_BITS:
         return "int4"
+    if not word:
+        return "fp8" if bits == _PACKED_BITS else "bf16"
     return _word(row, "weight_precision", _WEIGHTS)
 
 

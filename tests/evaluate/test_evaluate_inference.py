@@ -121,6 +121,13 @@ def test_packed_formats_of_any_name_count_by_their_bits():
     assert three["out_tps_single"].predicted > four["out_tps_single"].predicted
 
 
+def test_an_empty_format_is_told_by_its_bits():
+    """8 bits are fp8, fewer are packed, anything else 16 bit."""
+    bits = {"8": "fp8", "4.5": "int4", "16": "bf16", "": "bf16"}
+    found = {b: serving_case(row(weight_precision="", weight_bits=b), CATALOG).weights for b in bits}
+    assert found == bits
+
+
 def test_ranges_are_wider_where_something_was_not_seen():
     """An engine's or model's first row has the range of left-out sources."""
     seen, unseen = targets()["tpot_ms"], targets(model="qwen2.5-3b")["tpot_ms"]

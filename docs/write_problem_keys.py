@@ -1,4 +1,4 @@
-"""Writes the list of keys in docs/problem-files.md, and docs/gpumix.schema.json: `python docs/write_problem_keys.py`."""
+"""Writes the list of keys in docs/problem-files.md, and docs/gpumix.schema.json, from the schema."""
 
 from pathlib import Path
 from typing import Any

@@ -50,10 +50,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The two problems that are weighed against each other."""
+    """The two problems that are weighed against each other; renting sells what is owned now, at the start."""
 
     owned_only: Problem
     cloud_only: Problem
+    sold_at_start: float = 0.0
 
     @property
     def workloads(self) -> Sequence[AnyWorkload]:
@@ -65,9 +66,9 @@ class Ways:
         owned, cloud = change(self.owned_only), change(self.cloud_only)
         if owned is None or cloud is None:
             return Point(at, None, None)
-        return Point(
-            at, runner.least_cost(owned, f"{label}, owned-only"), runner.least_cost(cloud, f"{label}, cloud-only")
-        )
+        cost_owned = runner.least_cost(owned, f"{label}, owned-only")
+        cost_cloud = runner.least_cost(cloud, f"{label}, cloud-only")
+        return Point(at, cost_owned, None if cost_cloud is None else cost_cloud - self.sold_at_start)
 
 
 Evaluate = Callable[[float], Point]

@@ -40,8 +40,10 @@ class Outcome:
 
     @property
     def cost(self) -> float | None:
-        """Net present cost; None without a plan."""
-        return None if self.plan is None or self.plan.cost is None else self.plan.cost.npv
+        """Net present cost, less what hardware that is given up is sold for at the start; None without a plan."""
+        if self.plan is None or self.plan.cost is None:
+            return None
+        return self.plan.cost.npv - self.variant.sold_at_start
 
     @property
     def stopped(self) -> bool:
@@ -170,7 +172,7 @@ def _no_supply(outcome: Outcome) -> str:
     options = outcome.variant.problem.options
     barred = [entry for entry in outcome.plan.left_out if not entry["reason"].startswith("purchase option")]
     if barred:
-        return f"no option is left: {barred[0]['option_id']}: {barred[0]['reason']}"
+        return f"no option is left: {barred[0]['option']}: {barred[0]['reason']}"
     if not options.purchase and outcome.variant.name != BASELINE:
         return "no option: options.purchase of the problem leaves this way of paying out"
     if outcome.variant.name == OWNED_ONLY:
@@ -186,7 +188,7 @@ def _no_supply(outcome: Outcome) -> str:
 def _break_even(outcomes: tuple[Outcome, ...], runner: Runner) -> tuple[BreakEven, BreakEven]:
     by_name = {outcome.variant.name: outcome for outcome in outcomes}
     owned, cloud = by_name[OWNED_ONLY], by_name[CLOUD_ONLY]
-    ways = Ways(owned.variant.problem, cloud.variant.problem)
+    ways = Ways(owned.variant.problem, cloud.variant.problem, cloud.variant.sold_at_start)
     in_full = Point(1.0, owned.cost, cloud.cost)
     at_end = replace(in_full, at=ways.cloud_only.horizon.months)
     notes = _missing_notes(owned, cloud)
@@ -219,7 +221,9 @@ def _variant_document(outcome: Outcome, problem: Problem) -> dict[str, Any]:
         "meaning": outcome.variant.meaning,
         "status": "no_plan" if plan is None else plan.status,
         "cost": cost,
-        "per_month": None if cost is None else cost["npv"] / factor,
+        "sold_at_start": outcome.variant.sold_at_start,
+        "compared_npv": outcome.cost,
+        "per_month": None if outcome.cost is None else outcome.cost / factor,
         "gpus": {} if plan is None else plan.gpus,
         "fleet": {} if plan is None or cost is None else fleet(plan),
         "reason": outcome.reason,

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.estimator.workloads import AnyJob, AnyWorkload, RequestClass, Service, Traffic
+from optimizer.finance import residual_fraction
 from optimizer.model.instance import class_base_rates, slice_multiplier
+from optimizer.model.options import from_existing
 from optimizer.model.timegrid import SAME_MONTH, Slice, list_slices
 from optimizer.problem.schema import PURCHASE_OPTIONS, Period, Problem, PurchaseOption, TimeSlice
 from optimizer.units import HOURS_PER_MONTH
@@ -15,25 +17,43 @@ CLOUD_ONLY, OWNED_ONLY, HYBRID, BASELINE = "cloud-only", "owned-only", "hybrid",
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A problem to solve under a name, and in words what it allows."""
+    """A problem to solve under a name, and in words what it allows.
+
+    `sold_at_start` is what the owned hardware it leaves out is worth at the start of the horizon: it is sold then, else
+    the variants that keep it would have its worth at the end as a present.
+    """
 
     name: str
     meaning: str
     problem: Problem
+    sold_at_start: float = 0.0
 
 
 def list_variants(problem: Problem) -> tuple[Variant, ...]:
     """The variants that are compared; the baseline last, where the problem states one."""
     found = [
-        Variant(CLOUD_ONLY, "everything rented or reserved", cloud_only(problem)),
+        Variant(CLOUD_ONLY, "everything rented or reserved", cloud_only(problem), worth_now(problem)),
         Variant(OWNED_ONLY, "everything on owned nodes", owned_only(problem)),
         Variant(HYBRID, "as the problem is written", problem),
     ]
     if problem.baseline is not None:
         kept = "what is held now" if problem.baseline.keep == "existing" else "nothing held now"
         meaning = f"{kept}, and the rest {problem.baseline.rest}"
-        found.append(Variant(BASELINE, meaning, stated_baseline(problem)))
+        sold = 0.0 if problem.baseline.keep == "existing" else worth_now(problem)
+        found.append(Variant(BASELINE, meaning, stated_baseline(problem), sold))
     return tuple(found)
+
+
+def worth_now(problem: Problem) -> float:
+    """Residual value at the start of the horizon of all hardware that is owned then."""
+    held = [from_existing(nodes, i, problem.site) for i, nodes in enumerate(problem.options.existing)]
+    return sum(
+        option.existing_nodes
+        * option.capex_per_node
+        * residual_fraction(option.age_months, option.residual_points, option.useful_life_months)
+        for option in held
+        if option.purchase_option == "owned"
+    )
 
 
 def cloud_only(problem: Problem) -> Problem:

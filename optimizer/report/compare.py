@@ -56,6 +56,7 @@ def _side_by_side(document: Document) -> Section:
     rows = [
         ("status", *(_status(variant) for variant in variants.values())),
         *(_cost_row(variants, key, label) for key, label in _COST_ROWS),
+        *_sold_rows(variants),
         ("per month", *(money(variant["per_month"]) for variant in variants.values())),
         ("gap", *(percent((variant["cost"] or {}).get("gap")) for variant in variants.values())),
         *((f"GPUs {way}", *(_fleet(variant, way) for variant in variants.values())) for way in WAYS),
@@ -82,6 +83,13 @@ _COST_ROWS = (
 
 def _cost_row(variants: Document, key: str, label: str) -> tuple[str, ...]:
     return (label, *(money((variant["cost"] or {}).get(key)) for variant in variants.values()))
+
+
+def _sold_rows(variants: Document) -> Iterable[tuple[str, ...]]:
+    """What variants get for hardware that they give up, where any does, and the cost that is compared then."""
+    if any(variant["sold_at_start"] for variant in variants.values()):
+        yield ("held now, sold", *(money(variant["sold_at_start"]) for variant in variants.values()))
+        yield ("cost less sale", *(money(variant["compared_npv"]) for variant in variants.values()))
 
 
 def _status(variant: Document) -> str:

@@ -277,3 +277,14 @@ def test_the_text_holds_the_answer_in_words(by_hand: Comparison) -> None:
         "owned-only",
         "hybrid",
     ]
+
+
+def test_hardware_that_is_given_up_is_sold_at_the_start() -> None:
+    """Renting all sells the old node for 12,300 now; keeping it saves the rent of 1,825 and loses 225 of its worth."""
+    held = ", existing: [{name: old, gpu: A, nodes: 1, age: 12 months, paid: 15_000 USD}]"
+    text = TEXT.replace("months: 24, periods: quarterly", "months: 1, periods: once")
+    cloud = "{name: cloud, gpu: A, purchase: on-demand, price: 2.5 USD/h}"
+    problem = parse_problem(text.format(quotes=cloud, more="", options=held, tail="")).problem
+    found = compared(problem, break_even=False)
+    assert costs(found) == pytest.approx({"cloud-only": 1_825 - 12_300, "owned-only": -12_075, "hybrid": -12_075})
+    assert found.document()["variants"]["cloud-only"]["sold_at_start"] == pytest.approx(12_300)

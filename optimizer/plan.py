@@ -16,7 +16,8 @@ from typing import Any
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.trace import Assumption
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Raised where a key changes its name or meaning; files of other versions are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,9 @@ class CheckedRow:
 class Shortfall:
     """A row that cannot hold: by how much, and the cheapest change of a limit that would mend it.
 
-    `kind` is `limit` (relaxing it alone makes the problem feasible) or `demand` (so much cannot be met at all).
+    `kind` is `limit` (a limit that would have to give if all demand is met) or `demand` (so much stays unmet if all
+    limits stand). A limit with `alone` is enough by itself, and `npv` is the least cost then; limits without it would
+    have to give together.
     """
 
     kind: str
@@ -134,6 +137,8 @@ class Shortfall:
     short_by: float
     unit: str
     cheapest_fix: dict[str, Any] | None
+    alone: bool = False
+    npv: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,20 +239,48 @@ def read_plan(path: Path) -> dict[str, Any]:
     Raises
     ------
     ProblemFileError
-        If it is missing, not JSON, or not a plan of this version.
+        If it is missing, not JSON, not a plan of this version, or not whole.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_refuse_constant)
     except OSError as error:
         raise ProblemFileError([Finding(f"cannot be read: {error.strerror}", file=str(path))]) from error
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise ProblemFileError([Finding(f"is not JSON: {error}", file=str(path), line=line)]) from error
-    if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
-        hint = "write one with `gpumix solve FILE --plan plan.json`"
-        finding = Finding(f"is not a plan file of version {SCHEMA_VERSION}", file=str(path), hint=hint)
-        raise ProblemFileError([finding])
-    return document
+    _check_version(document, str(path))
+    _check_whole(text, document, str(path))
+    return dict(document)
+
+
+def _check_version(document: Any, file: str) -> None:
+    """Refuse what is no plan file, or one of another version."""
+    found = document.get("schema_version") if isinstance(document, dict) else None
+    if found == SCHEMA_VERSION and not isinstance(found, bool):
+        return
+    message, hint = (
+        f"is not a plan file of version {SCHEMA_VERSION}",
+        "write one with `gpumix solve FILE --plan plan.json`",
+    )
+    if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+        age = "older" if found < SCHEMA_VERSION else "newer"
+        message = (
+            f"was written by {'an' if age == 'older' else 'a'} {age} gpumix (plan version {found}, this one reads "
+        )
+        message += f"version {SCHEMA_VERSION})"
+        hint = "solve again: gpumix solve FILE --plan plan.json" if age == "older" else "use that gpumix"
+    raise ProblemFileError([Finding(message, file=file, hint=hint)])
+
+
+def _check_whole(text: str, document: dict[str, Any], file: str) -> None:
+    """Refuse a file that lacks keys of the contract, or holds them in another kind."""
+    from optimizer.plan_records import structure_errors
+
+    hint = "write it anew: gpumix solve FILE --plan plan.json"
+    found = [Finding(f"not a whole plan file: {e}", file=file, hint=hint) for e in structure_errors(text, document)]
+    if found:
+        raise ProblemFileError(found)
 
 
 def _refuse_constant(name: str) -> float:

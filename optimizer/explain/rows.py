@@ -109,7 +109,9 @@ def shortfall_nodes(plan: PlanReader) -> Iterable[TraceNode]:
     for found in plan.document["infeasibility"]:
         words = limit_words(found["family"], found["index"], found["unit"])
         inputs = (("needed", found["required"]), ("there is", found["attainable"]))
-        meaning = "the limit must give" if found["kind"] == "limit" else "so much demand stays unmet if limits stand"
+        meaning = "so much demand stays unmet if limits stand"
+        if found["kind"] == "limit":
+            meaning = "enough alone, if it gives so much" if found["alone"] else "one of the limits that give together"
         children: tuple[TraceNode, ...] = ()
         if fix := found["cheapest_fix"]:
             change = TraceNode(

@@ -18,11 +18,33 @@ def infeasible_sections(document: Document) -> list[Section]:
     verdict = "Infeasible: no plan meets all that the problem asks for."
     found = [
         Section(document["problem"], notes=(verdict, *_fix_lines(limits, document["currency"]))),
-        _shortfalls("Limits that would have to give, if all demand is to be met", limits),
+        _enough_alone([s for s in limits if s["alone"]], document["currency"]),
+        _shortfalls("One set of limits that is enough together (others may be, too)", _together(limits)),
         _shortfalls("Demand that stays unmet, if all limits stand", cuts),
         rejected_section(document["rejections"], _without_a_way(document)),
     ]
     return [section for section in found if section.rows or section.notes]
+
+
+def _together(limits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [s for s in limits if not s["alone"]]
+
+
+def _enough_alone(limits: Iterable[dict[str, Any]], currency: str) -> Section:
+    """Changes of one limit, each of which makes the problem feasible."""
+    rows = tuple(
+        (
+            _row_words(s),
+            number(s["attainable"]),
+            number(s["required"]),
+            number(s["short_by"]),
+            s["unit"],
+            money(s["npv"]),
+        )
+        for s in limits
+    )
+    headings = columns("Limit", ">Is", ">At least", ">Change", "Unit", f">Least cost then ({currency}, NPV)")
+    return Section("Any one of these limits is enough, if it gives by so much and all demand is met", headings, rows)
 
 
 def shortfall_line(document: Document) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from optimizer.model.build import Milp
 from optimizer.model.rows import Columns, Row
 from optimizer.plan import Shortfall
-from optimizer.solver.milp import LinearModel, Solution, SolverSettings, solve_model
+from optimizer.solver.milp import LinearModel, SolverSettings, solve_model
 
 LIMIT_FAMILIES = (
     "supply_limit",
@@ -119,7 +119,7 @@ def objective_scale(objective: dict[int, float]) -> float:
 
 
 def _limits_short(milp: Milp, settings: SolverSettings) -> list[Shortfall]:
-    """Which limits must give if all demand is met: together, and the cheapest one that is enough alone."""
+    """Which limits must give if all demand is met: each that is enough alone, cheapest first; else a least set."""
     relaxations = _relaxations(milp)
     if not relaxations:
         return []
@@ -129,15 +129,24 @@ def _limits_short(milp: Milp, settings: SolverSettings) -> list[Shortfall]:
         return []
     giving = [(r, solution.values[c]) for r, c in zip(relaxations, slacks, strict=True)]
     needed = [(r, by) for r, by in giving if by > TOLERANCE * r.size]
-    fix = _cheapest_fix(milp, settings, [r for r, _ in needed] + [r for r, by in giving if by <= TOLERANCE * r.size])
-    return [
-        Shortfall("limit", r.family, [r.label] if r.label else [], r.limit + by, r.limit, by, r.unit, fix)
-        for r, by in needed
-    ]
+    spared = [r for r, by in giving if by <= TOLERANCE * r.size]
+    fixes = _single_fixes(milp, settings, [*(r for r, _ in needed), *spared])
+    if not fixes:
+        return [_shortfall(r, by, None) for r, by in needed]
+    cheapest = _fix(*fixes[0])
+    return [_shortfall(r, by, cheapest, npv) for r, by, npv in fixes]
 
 
-def _cheapest_fix(milp: Milp, settings: SolverSettings, candidates: Sequence[Relaxation]) -> dict[str, Any] | None:
-    """The change of one limit alone, as small as it can be, that gives the least cost."""
+def _shortfall(relaxation: Relaxation, by: float, fix: dict[str, Any] | None, npv: float | None = None) -> Shortfall:
+    index, limit = [relaxation.label] if relaxation.label else [], relaxation.limit
+    alone = npv is not None
+    return Shortfall("limit", relaxation.family, index, limit + by, limit, by, relaxation.unit, fix, alone, npv)
+
+
+def _single_fixes(
+    milp: Milp, settings: SolverSettings, candidates: Sequence[Relaxation]
+) -> list[tuple[Relaxation, float, float]]:
+    """(limit, least change, least cost then) of every limit that is enough alone, the cheapest first."""
     fixes = []
     for relaxation in candidates[:MOST_SINGLE_FIXES]:
         model, slacks = _elastic(milp, [relaxation])
@@ -148,11 +157,11 @@ def _cheapest_fix(milp: Milp, settings: SolverSettings, candidates: Sequence[Rel
         model, _ = _elastic(milp, [relaxation], {0: by * (1 + 1e-9)})
         cheapest = solve_model(model, settings)
         if cheapest.values:
-            fixes.append(_fix(relaxation, by, cheapest))
-    return min(fixes, key=lambda fix: fix["npv"], default=None)
+            fixes.append((relaxation, by, cheapest.objective))
+    return sorted(fixes, key=lambda fix: fix[2])
 
 
-def _fix(relaxation: Relaxation, by: float, cheapest: Solution) -> dict[str, Any]:
+def _fix(relaxation: Relaxation, by: float, npv: float) -> dict[str, Any]:
     label = f" {relaxation.label}" if relaxation.label else ""
     return {
         "change": f"{relaxation.family}{label}",
@@ -160,7 +169,7 @@ def _fix(relaxation: Relaxation, by: float, cheapest: Solution) -> dict[str, Any
         "to": relaxation.limit + by,
         "by": by,
         "unit": relaxation.unit,
-        "npv": cheapest.objective,
+        "npv": npv,
     }
 
 

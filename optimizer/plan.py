@@ -275,7 +275,7 @@ def _check_version(document: Any, file: str) -> None:
 
 def _check_whole(text: str, document: dict[str, Any], file: str) -> None:
     """Refuse a file that lacks keys of the contract, or holds them in another kind."""
-    from optimizer.plan_records import structure_errors
+    from optimizer.plan_structure import structure_errors
 
     hint = "write it anew: gpumix solve FILE --plan plan.json"
     found = [Finding(f"not a whole plan file: {e}", file=file, hint=hint) for e in structure_errors(text, document)]

@@ -16,7 +16,7 @@ CODE = sorted([*ROOT.glob("optimizer/**/*.py"), *ROOT.glob("catalog/**/*.py")])
 FLOORS = (
     ("optimizer.units", "optimizer.errors", "optimizer.trace", "optimizer.finance", "optimizer.quantities", "catalog"),
     ("optimizer.estimator",),
-    ("optimizer.problem", "optimizer.plan", "optimizer.evaluate"),
+    ("optimizer.problem", "optimizer.plan", "optimizer.plan_records", "optimizer.plan_structure", "optimizer.evaluate"),
     ("optimizer.report",),
     ("optimizer.model", "optimizer.audit"),
     ("optimizer.prepare", "optimizer.solver"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optimizer.cli.common import CatalogDirectory, Common, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 from optimizer.report.forms import csv_text
 from optimizer.report.sections import Section, columns
 
@@ -33,7 +33,7 @@ def audit(
 
     Exit codes: 0 everything holds; 1 something does not, or there is no plan in the file; 2 a file that cannot be read.
     """
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out}, {"the plan file": plan, "the problem file": problem})
     from catalog.load import load_catalog
     from optimizer.audit import audit_plan
     from optimizer.plan import read_plan

@@ -14,7 +14,7 @@ import typer
 from optimizer.cli.catalog_check import check
 from optimizer.cli.catalog_import import import_, refresh
 from optimizer.cli.common import CatalogDirectory, Common, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 from optimizer.errors import CatalogLookupError
 from optimizer.report.forms import csv_text
 
@@ -99,7 +99,7 @@ def list_(
     catalog: CatalogDirectory = None,
 ) -> None:
     """List GPUs, offers, models, servers or site costs, cheapest first; offers also in groups."""
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out})
     wanted = _Filters(gpu, provider, region, purchase, max_price, min_price, max_age)
     wanted.check(kind)
     keys = _group_keys(group_by, kind)
@@ -142,7 +142,7 @@ def show(
     """Show all facts of one entry, with units and sources; of a GPU its offers and servers too."""
     from optimizer.report.catalog_pages import entry_sections, list_section, record
 
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out})
     read = _open(catalog)
     entry = find_entry(name, read)
     found = record(entry)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optimizer.cli.common import CatalogDirectory, Common, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 from optimizer.report.forms import csv_text
 from optimizer.report.sections import Section, columns
 from optimizer.report.words import counted
@@ -44,7 +44,7 @@ def check(
     from catalog.load import load_catalog
     from catalog.plausibility import check_catalog
 
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out}, {f"the price file {file}": file for file in files or ()})
     prices = {str(file): _readable(file) for file in files or ()}
     stock = load_catalog(catalog).with_price_files(prices)
     today = datetime.now(UTC).date()

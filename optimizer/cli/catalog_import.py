@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optimizer.cli.common import CatalogDirectory, Common, Format, with_common_options, write_file
-from optimizer.cli.output import write_answer
+from optimizer.cli.output import check_distinct, write_answer
 from optimizer.report.sections import Section, columns
 from optimizer.report.words import counted
 
@@ -106,6 +106,7 @@ def import_(
     if pairs and form is not Form.CSV:
         msg = f"--column is for the form csv; {form} files name their columns themselves"
         raise typer.BadParameter(msg, param_hint="--column")
+    check_distinct({"--out": common.out}, {"the price file": file})
     label = "<stdin>" if file == "-" else Path(file).name
     settings = Settings(provider, _day(priced_on), label, price_per is Basis.GPU, pairs)
     run = import_prices(form, _read(file), settings, load_catalog(catalog))

@@ -7,6 +7,7 @@ import typer
 from catalog.load import load_catalog
 from optimizer.cli import EXIT_BAD_INPUT
 from optimizer.cli.common import Common, Format, ProblemFile, records_text, with_common_options
+from optimizer.cli.output import check_outputs
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.problem.load import load_problem
 
@@ -14,6 +15,7 @@ from optimizer.problem.load import load_problem
 @with_common_options
 def check(file: ProblemFile, common: Common) -> None:
     """Validate a problem file: all errors at once, each with file:line:column, what was found, what to write."""
+    check_outputs({"--out": common.out}, {"the problem file": file})
     try:
         loaded = load_problem(file, load_catalog())
     except ProblemFileError as error:

@@ -8,7 +8,7 @@ import typer
 
 from optimizer.cli import EXIT_INTERRUPTED
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 from optimizer.cli.search import Gap, Threads, TimeLimit
 from optimizer.report.compare import comparison_csv, comparison_sections
 
@@ -40,7 +40,7 @@ def compare(
     Exit codes: 0 at least one variant has a plan; 1 none has; 2 bad input; 3 a limit stopped a variant; 130
     interrupted (what is known so far is printed).
     """
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out}, {"the problem file": file})
     from catalog.load import load_catalog
     from optimizer.decision.compare import compare as compare_problem
     from optimizer.problem.load import load_problem

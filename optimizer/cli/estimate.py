@@ -1,7 +1,7 @@
 """`gpumix estimate`: what each workload needs and what each GPU yields, without the solver."""
 
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 from optimizer.report.sizing import sizing_csv, sizing_sections
 
 
@@ -15,7 +15,7 @@ def estimate(file: ProblemFile, common: Common, catalog: CatalogDirectory = None
     from optimizer.problem.load import load_problem
     from optimizer.sizing import size_problem
 
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out}, {"the problem file": file})
     read = load_catalog(catalog)
     loaded = load_problem(file, read)
     document = size_problem(loaded.problem, loaded.catalog or read)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from optimizer.cli.common import CatalogDirectory, Common, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 
 EXIT_UNREADABLE_ROWS = 1
 
@@ -35,7 +35,7 @@ def evaluate(
     from optimizer.evaluate.run import evaluate_file
     from optimizer.report.evaluation import evaluation_csv, evaluation_sections
 
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out}, {"the file of measurements": file})
     evaluation = evaluate_file(kind.value, file, load_catalog(catalog))
     document = evaluation_document(evaluation)
     write_answer(document, evaluation_sections(document, everything=common.verbose), evaluation_csv(document), common)

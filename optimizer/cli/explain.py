@@ -1,13 +1,16 @@
 """`gpumix explain`: where a number of a plan comes from, what binds, why not GPU X."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from optimizer.cli.common import CatalogDirectory, Common, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
 from optimizer.cli.search import Threads, TimeLimit
+from optimizer.errors import Finding, ProblemFileError
 from optimizer.plan import read_plan
 from optimizer.report.explain import explanation_csv, explanation_sections
 
@@ -42,25 +45,54 @@ def explain(
     Without WHAT: costs by term, what binds, use, rejections, and what else can be asked. A GPU that could run is
     priced by re-solving with every workload that it can run restricted to it (--no-resolve skips that).
     """
-    check_writable(common.out, "--out")
+    check_outputs({"--out": common.out}, {"the plan file": plan})
     from catalog.load import load_catalog
     from optimizer.explain.explanation import explain as explain_plan
     from optimizer.problem.price_files import catalog_of_plan
 
     document = read_plan(Path(plan))
-    stock, _ = catalog_of_plan(document, load_catalog(catalog))
-    force = _force(document, stock, time_limit, threads, common) if resolve else None
-    found = explain_plan(
-        document,
-        " ".join(what or ()) or None,
-        force=force,
-        gpu_name=stock.gpu_candidates,
-        plan_file=plan,
-    )
+    with contradictions_told(plan):
+        stock, _ = catalog_of_plan(document, load_catalog(catalog))
+        force = _force(document, stock, time_limit, threads, common) if resolve else None
+        found = explain_plan(
+            document,
+            " ".join(what or ()) or None,
+            force=force,
+            gpu_name=stock.gpu_candidates,
+            plan_file=plan,
+        )
     sections = explanation_sections(
         found.problem, found.answer, depth=found.depth, ask_next=found.ask_next, plan_file=plan
     )
     write_answer(found.document(), sections, explanation_csv(found.answer), common)
+
+
+@contextmanager
+def contradictions_told(plan: str) -> Iterator[None]:
+    """Where a plan file was edited, its parts may lead nowhere: that is a fault of the file, and is said so.
+
+    Raises
+    ------
+    ProblemFileError
+        In place of a failed look-up or sum, if the audit finds the file wrong; the error itself otherwise.
+    """
+    try:
+        yield
+    except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
+        if not _audit_fails(Path(plan)):
+            raise
+        hint = f"see what does not hold: gpumix audit {plan}; or solve again"
+        message = f"its parts contradict each other ({type(error).__name__}: {error})"
+        raise ProblemFileError([Finding(message, file=plan, hint=hint)]) from error
+
+
+def _audit_fails(plan: Path) -> bool:
+    from optimizer.audit import audit_plan
+
+    try:
+        return not audit_plan(read_plan(plan)).ok
+    except Exception:  # the audit trips over the file as well
+        return True
 
 
 def _force(

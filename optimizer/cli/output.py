@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,48 @@ def _write_tables(sections: Sequence[Section], common: Common) -> None:
         return
     width = common.console().width if terminal else PLAIN_WIDTH
     common.write(plain_text(sections, width=width, encoding=sys.stdout.encoding or "utf-8"))
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, str | Path | None] | None = None) -> None:
+    """Refuse places for output before the work begins: such as cannot be written, are inputs, or are one place.
+
+    `outputs` by their options, `inputs` by what they are.
+
+    Raises
+    ------
+    typer.BadParameter
+        If an output cannot be written to, or would overwrite an input or another output.
+    """
+    for flag, output in outputs.items():
+        check_writable(output, flag)
+    check_distinct(outputs, inputs or {})
+
+
+def check_distinct(outputs: Mapping[str, Path | None], inputs: Mapping[str, str | Path | None]) -> None:
+    """Refuse outputs that would overwrite an input or each other.
+
+    Raises
+    ------
+    typer.BadParameter
+        If two of them are the same file.
+    """
+    taken = {path: name for name, given in inputs.items() if (path := _place(given)) is not None}
+    for flag, output in outputs.items():
+        path = _place(output)
+        if path is None:
+            continue
+        if path in taken:
+            msg = f"{output} is {taken[path]} as well and would be overwritten; name another file"
+            raise typer.BadParameter(msg, param_hint=flag)
+        taken[path] = f"the file of {flag}"
+
+
+def _place(given: str | Path | None) -> Path | None:
+    """The file itself, behind links; None for the standard streams, devices and pipes."""
+    if given is None or str(given) == "-":
+        return None
+    path = Path(given).resolve()
+    return None if path.exists() and not path.is_file() else path
 
 
 def check_writable(path: Path | None, flag: str) -> None:

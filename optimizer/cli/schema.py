@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from optimizer.cli.common import Common, with_common_options, write_output
+from optimizer.cli.output import check_outputs
 from optimizer.problem.publish import schema_text
 
 
@@ -17,6 +18,7 @@ def schema(
     ] = None,
 ) -> None:
     """Print the JSON Schema (draft 7) of problem files: the manual of every key, for editors."""
+    check_outputs({"--write": write, "--out": common.out})
     target = write or common.out
     write_output(schema_text(), target)
     if target is not None and str(target) != "-":

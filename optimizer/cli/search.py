@@ -1,21 +1,39 @@
 """Options of the verbs that search for plans."""
 
 import math
+import os
 from typing import Annotated
 
 import typer
 
 
-def not_negative(value: float) -> float:
+def share_of_cost(value: float) -> float:
     """A gap that can be asked for.
 
     Raises
     ------
     typer.BadParameter
-        If it is negative or not finite.
+        If it is negative, 1 or more, or not finite.
     """
-    if not math.isfinite(value) or value < 0:
-        msg = f"{value:g} is no gap; write a fraction of the cost from 0 on, e.g. 0.01 for 1 %"
+    if not math.isfinite(value) or not 0 <= value < 1:
+        msg = f"{value:g} is no gap; write a share of the cost from 0 to below 1, e.g. 0.01 for 1 %"
+        if math.isfinite(value) and 1 <= value < 100:
+            msg += f" ({value / 100:g} for {value:g} %)"
+        raise typer.BadParameter(msg)
+    return value
+
+
+def threads_there(value: int | None) -> int | None:
+    """A number of threads that the machine can run at once.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is below 1, or above the number of cores.
+    """
+    cores = os.cpu_count() or 1
+    if value is not None and not 1 <= value <= cores:
+        msg = f"{value:,} threads on a machine of {cores:,} cores; write 1 to {cores:,}, or leave it out"
         raise typer.BadParameter(msg)
     return value
 
@@ -46,9 +64,17 @@ TimeLimit = Annotated[
 ]
 Gap = Annotated[
     float,
-    typer.Option("--gap", metavar="G", envvar="GPUMIX_GAP", callback=not_negative, help="Relative gap good enough."),
+    typer.Option(
+        "--gap", metavar="G", envvar="GPUMIX_GAP", callback=share_of_cost, help="Gap good enough: 0.01 is 1 %."
+    ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", envvar="GPUMIX_THREADS", min=1, help="Threads of the solver; its choice."),
+    typer.Option(
+        "--threads",
+        metavar="N",
+        envvar="GPUMIX_THREADS",
+        callback=threads_there,
+        help="Threads of the solver, at most the machine's cores; its choice by default.",
+    ),
 ]

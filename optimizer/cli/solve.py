@@ -12,7 +12,8 @@ import typer
 
 from optimizer.cli import EXIT_INTERRUPTED
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
-from optimizer.cli.output import check_writable, write_answer
+from optimizer.cli.output import check_outputs, write_answer
+from optimizer.cli.search import Gap, Threads, TimeLimit
 from optimizer.report.forms import cost_lines_csv
 from optimizer.report.infeasible import shortfall_line
 from optimizer.report.numbers import money, percent
@@ -31,20 +32,6 @@ SECONDS_BETWEEN_LINES = 5.0
 ProgressHook = Callable[["Progress"], None]
 
 
-def _not_negative(value: float) -> float:
-    if not math.isfinite(value) or value < 0:
-        msg = f"{value:g} is no gap; write a fraction of the cost from 0 on, e.g. 0.01 for 1 %"
-        raise typer.BadParameter(msg)
-    return value
-
-
-def _positive_seconds(value: float | None) -> float | None:
-    if value is not None and (not math.isfinite(value) or value <= 0):
-        msg = f"{value:g} is no time limit; write seconds above 0, e.g. 60"
-        raise typer.BadParameter(msg)
-    return value
-
-
 @with_common_options
 def solve(
     file: ProblemFile,
@@ -58,21 +45,9 @@ def solve(
             help="Write the plan file (JSON), better plans as they come.",
         ),
     ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", envvar="GPUMIX_TIME_LIMIT", callback=_positive_seconds, help="Seconds to search; no limit."
-        ),
-    ] = None,
-    gap: Annotated[
-        float,
-        typer.Option(
-            metavar="G", envvar="GPUMIX_GAP", callback=_not_negative, help="Relative gap that is good enough."
-        ),
-    ] = 1e-4,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", envvar="GPUMIX_THREADS", min=1, help="Threads of the solver; its choice.")
-    ] = None,
+    time_limit: TimeLimit = None,
+    gap: Gap = 1e-4,
+    threads: Threads = None,
     catalog: CatalogDirectory = None,
 ) -> None:
     """Find the cheapest mix of GPUs that does all the work, with its proof; or say what stands in the way.
@@ -80,8 +55,7 @@ def solve(
     Exit codes: 0 a plan within the gap; 1 infeasible; 2 bad input; 3 stopped by the time limit with a larger gap or
     without a plan; 130 interrupted (the best plan so far is printed and written).
     """
-    check_writable(plan, "--plan")
-    check_writable(common.out, "--out")
+    check_outputs({"--plan": plan, "--out": common.out}, {"the problem file": file})
     run = _Run(file, plan, time_limit, gap, threads, catalog, common)
     found = run.solved()
     document = found.document()

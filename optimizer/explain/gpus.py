@@ -64,7 +64,7 @@ def _no_way(plan: PlanReader, gpu: str) -> str:
         return "no workload of this problem can run on it: see what was required and what was there"
     if any(entry["gpu"] == gpu for entry in plan.document["left_out"]):
         return "all its offers were left out before solving: see the reasons"
-    listed = plan.document["inputs"]["problem"].get("options", {}).get("gpus")
+    listed = plan.problem["options"]["gpus"]
     if listed is not None and gpu not in listed:
         return f"it is not in options.gpus of the problem ({', '.join(listed)}): add it there to have it considered"
     return "no offer of it was found: neither the catalog nor the problem's quotes have one that is allowed"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from optimizer.problem.load import problem_from_json
 from optimizer.units import HOURS_PER_MONTH
 
 Record = dict[str, Any]
@@ -36,9 +37,14 @@ class PlanReader:
         return {option["option_id"]: option for option in self.document["inputs"]["options"]}
 
     @cached_property
+    def problem(self) -> Record:
+        """The problem with every key, those left out by their defaults (a plan file holds what was written only)."""
+        return problem_from_json(self.document["inputs"]["problem"]).model_dump(mode="json", by_alias=True)
+
+    @cached_property
     def workloads(self) -> dict[str, Record]:
-        """Workloads of the problem, by name."""
-        return {workload["name"]: workload for workload in self.document["inputs"]["problem"]["workloads"]}
+        """Workloads of the problem, by name, with every key."""
+        return {workload["name"]: workload for workload in self.problem["workloads"]}
 
     @cached_property
     def gpus_of_problem(self) -> list[str]:
@@ -46,7 +52,7 @@ class PlanReader:
         found = [option["gpu_id"] for option in self.options.values()]
         for key in ("rejections", "left_out"):
             found += [entry["gpu"] for entry in self.document[key]]
-        found += self.document["inputs"]["problem"].get("options", {}).get("gpus") or []
+        found += self.problem["options"]["gpus"] or []
         return sorted(set(found))
 
     @cached_property
@@ -172,7 +178,7 @@ class PlanReader:
         for entry in self.document["schedule"].get("work", ()):
             key = (entry["run"], *self.cell_name(entry["block"], entry["slice"]))
             gpus[key] += entry["gpus_on_free"] + entry["gpus_on_hired"]
-            tops = (jobs[entry["estimate"]]["max_gpus"], self.workloads[entry["job"]]["max_gpus"])
+            tops = (jobs[entry["estimate"]]["max_gpus"], self.workloads[entry["job"]].get("max_gpus"))
             most[key] = min((top for top in tops if top is not None), default=math.inf)
             found |= {("least", *key)} if entry["gpus_on_free"] > 0 else set()
         return found | {("most", *key) for key in gpus if gpus[key] >= most[key] * (1 - 1e-6)}

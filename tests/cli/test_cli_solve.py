@@ -76,7 +76,7 @@ def test_json_is_the_plan_document(tiny, tmp_path):
     assert json.loads(done.stdout) == json.loads(plan.read_text())
 
 
-@pytest.mark.parametrize(("form", "start"), [("yaml", "schema_version: 1"), ("md", "# Tiny"), ("csv", "term,option,")])
+@pytest.mark.parametrize(("form", "start"), [("yaml", "schema_version: 2"), ("md", "# Tiny"), ("csv", "term,option,")])
 def test_other_forms(tiny, form, start):
     """Each form of output begins as that form does."""
     done = in_process("solve", tiny, "-o", form)
@@ -264,3 +264,69 @@ def test_flags_by_environment(tiny, tmp_path):
     done = gpumix("solve", tiny, GPUMIX_PLAN=str(plan), GPUMIX_GAP="0.5", GPUMIX_OUTPUT="csv")
     assert done.stdout.startswith("term,option")
     assert json.loads(plan.read_text())["inputs"]["settings"]["gap"] == 0.5
+
+
+# --- what is refused before the work begins ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["solve", "compare"])
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--threads", "99999", "99,999 threads on a machine of"),
+        ("--threads", "0", "0 threads on a machine of"),
+        ("--gap", "5", "0.05 for 5 %"),
+        ("--gap", "1", "0.01 for 1 %"),
+        ("--gap", "-0.1", "is no gap"),
+        ("--gap", "nan", "is no gap"),
+        ("--gap", "1e9", "a share of the cost"),
+        ("--time-limit", "0", "is no time limit"),
+    ],
+)
+def test_settings_of_the_search_that_mean_nothing(verb, option, value, words, tiny):
+    """More threads than cores, a gap of 1 or more, no time: exit 2 and what to write instead."""
+    result = in_process(verb, tiny, option, value)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_as_many_threads_as_cores_are_allowed(tiny):
+    """The limit itself is fine."""
+    assert in_process("solve", tiny, "--threads", os.cpu_count(), "-q").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solve", "tiny.yaml", "--out", "tiny.yaml"),
+        ("solve", "tiny.yaml", "--plan", "tiny.yaml"),
+        ("solve", "tiny.yaml", "--plan", "./sub/../tiny.yaml"),
+        ("solve", "tiny.yaml", "--plan", "link.yaml"),
+        ("solve", "tiny.yaml", "--plan", "x.json", "--out", "x.json"),
+        ("solve", "tiny.yaml", "--plan", "x.json", "--out", "sub/../x.json"),
+        ("check", "tiny.yaml", "--out", "tiny.yaml", "-o", "json"),
+        ("estimate", "tiny.yaml", "--out", "tiny.yaml"),
+        ("compare", "tiny.yaml", "--out", "tiny.yaml"),
+        ("explain", "plan.json", "--out", "plan.json"),
+        ("audit", "plan.json", "--out", "plan.json"),
+        ("audit", "plan.json", "--problem", "tiny.yaml", "--out", "tiny.yaml"),
+        ("evaluate", "training", "runs.csv", "--out", "runs.csv"),
+        ("schema", "--write", "x.json", "--out", "x.json"),
+        ("catalog", "import", "csv", "runs.csv", "--provider", "x", "--priced-on", "2026-01-01", "--out", "runs.csv"),
+        ("catalog", "check", "runs.csv", "--out", "runs.csv"),
+    ],
+    ids=" ".join,
+)
+def test_outputs_that_are_inputs_or_each_other_are_refused(arguments, tiny, monkeypatch):
+    """Compared by the files themselves, before any work; nothing is written."""
+    folder = tiny.parent
+    (folder / "sub").mkdir()
+    (folder / "link.yaml").symlink_to(tiny)
+    for name in ("plan.json", "runs.csv"):
+        (folder / name).write_text("kept")
+    monkeypatch.chdir(folder)
+    before = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+    result = in_process(*arguments)
+    assert result.exit_code == 2
+    assert "would be overwritten" in " ".join(result.stderr.replace("│", " ").split())
+    assert {path.name: path.read_text() for path in folder.iterdir() if path.is_file()} == before

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 
 from catalog.load import Catalog
 from optimizer.problem.checks import Case, complaints
+from optimizer.problem.checks_rates import rate_complaints
 from optimizer.problem.files import read_in_files
 from optimizer.problem.messages import note_errors, value_at
 from optimizer.problem.names import settle_names
@@ -75,7 +77,22 @@ def _without_contradictions(case: Case, findings: Findings, left_out: set[Path],
     for complaint in complaints(case):
         if not any(touching(complaint.path, path) for path in unknown):
             findings.add(complaint.path, complaint.message, complaint.hint, at_key=complaint.at_key)
-    return case.problem if catalog is None else settle_names(case.problem, catalog, findings)
+    if catalog is None:
+        return case.problem
+    problem = settle_names(case.problem, catalog, findings)
+    _note_rates(replace(case, problem=problem), findings, unknown, catalog)
+    return problem
+
+
+def _note_rates(case: Case, findings: Findings, unknown: set[Path], catalog: Catalog) -> None:
+    """Note what is wrong with models, lengths and measurements, where what they refer to could be read."""
+    wrong = unknown.union(path for path, _ in findings.items)
+    if any("measurements" in path[:1] for path in wrong):
+        return
+    named = not any(path[-1:] == ("gpu",) or "gpus" in path for path in wrong)
+    for complaint in rate_complaints(case, catalog, gpus_too=named):
+        if not any(touching(complaint.path, path) for path in wrong):
+            findings.add(complaint.path, complaint.message, complaint.hint, at_key=complaint.at_key)
 
 
 def _without_mistakes(

@@ -16,7 +16,7 @@ from optimizer.problem.load import parse_yaml
 from optimizer.problem.templates import template_text, template_texts
 
 ROOT = Path(__file__).parents[2]
-WRONG = "name: x\nregoin: y\nworkloads:\n  - {name: j, kind: batch, tokens: 1,000}\n"
+WRONG = "name: x\nregoin: y\nworkloads:\n  - {name: j, kind: batch, model: llama-2-7b, tokens: 1,000}\n"
 
 
 def run(*arguments, **settings):

@@ -10,6 +10,7 @@ from catalog import Catalog, load_catalog
 from optimizer.model.build import Milp, build
 from optimizer.prepare import prepare
 from optimizer.problem.load import parse_problem
+from optimizer.problem.names import canonical_names
 from optimizer.problem.schema import Problem
 from optimizer.solve import linear_model
 from optimizer.solver.milp import Solution, SolverSettings, solve_model
@@ -96,9 +97,9 @@ def problem(
 
 
 def parsed(data: Data) -> Problem:
-    """The problem that a buyer's file with this content gives."""
+    """The problem of a file with this content, one that `check` finds no sense in (a GPU nobody measured) too."""
     text = json.dumps(data, ensure_ascii=False)  # JSON is YAML, and quotes names such as 1e3 and no
-    return parse_problem(text, catalog=the_catalog()).problem
+    return canonical_names(parse_problem(text).problem, the_catalog())
 
 
 def built(data: Data) -> Milp:

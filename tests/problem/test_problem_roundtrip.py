@@ -96,7 +96,7 @@ def test_names_become_catalog_ids_and_own_names_stay():
     text = """\
 name: n
 workloads: [{name: j, kind: batch, tokens: 1, model: meta-llama/Llama-3.1-8B-Instruct, gpus: [RTX 4090, A100]}]
-measurements: [{workload: j, gpu: nvidia h200 sxm, tokens_per_s: 5}]
+measurements: [{workload: j, gpu: nvidia rtx 4090, tokens_per_s: 5}]
 gpus: {A100: {memory: 10 GB}}
 options: {gpus: [rtx4090, RTX-4090, A100], existing: [{gpu: rtx4090, nodes: 1}]}
 limits: {gpus: {rtx4090: 8}}
@@ -106,7 +106,7 @@ limits: {gpus: {rtx4090: 8}}
     assert settled == parse_problem(text, catalog=load_catalog()).problem
     assert settled.workloads[0].model == "llama-3.1-8b"
     assert settled.workloads[0].gpus == ["RTX-4090", "A100"]
-    assert settled.measurements[0].gpu == "H200-SXM"
+    assert settled.measurements[0].gpu == "RTX-4090"
     assert settled.options.gpus == ["RTX-4090", "A100"]
     assert settled.options.existing[0].gpu == "RTX-4090"
     assert settled.limits.gpus == {"RTX-4090": 8}

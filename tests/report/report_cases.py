@@ -36,7 +36,7 @@ SHORT = """
 name: Short
 workloads:
   - {name: fill, kind: batch, work: {amount: 1_000_000, unit: documents}, deadline: 10 h, gpus: [A]}
-  - {name: other, kind: batch, work: {amount: 10, unit: documents}, gpus: [C]}
+  - {name: other, kind: batch, model: llama-2-7b, tokens: 10, gpus: [C]}
 measurements: [{workload: fill, gpu: A, per_gpu_hour: 20_000}]
 gpus: {A: {}, C: {}}
 options:
@@ -46,7 +46,7 @@ options:
     - {name: rent C, gpu: C, purchase: on-demand, price: 1 USD/h}
 """
 
-STOCK = SHORT.replace("  - {name: other, kind: batch, work: {amount: 10, unit: documents}, gpus: [C]}\n", "")
+STOCK = SHORT.replace("  - {name: other, kind: batch, model: llama-2-7b, tokens: 10, gpus: [C]}\n", "")
 """Two GPUs of rent A are missing; all can run."""
 
 

@@ -68,6 +68,9 @@ def _check_derived(where: str, record: ConstraintRecord, row: DerivedRow, checke
     nearness = abs(record.slack) / size
     if row.sense == "=":
         checker.holds("constraints", where, not record.binding, "an equation is not called binding")
+    elif row.rhs == 0 and row.size <= DUST_SIZE:  # nothing against nothing; of dust, the listed rounding decides
+        unused = row.size > 0 or not record.binding
+        checker.holds("constraints", where, unused, "is called binding, though nothing in it is used")
     elif not TOLERANCE / 4 < nearness < TOLERANCE * 4:  # nearer than that, the listed rounding decides
         is_binding = nearness <= TOLERANCE
         checker.holds("constraints", where, record.binding == is_binding, "is wrongly called binding, or not binding")

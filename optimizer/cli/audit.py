@@ -9,6 +9,7 @@ from optimizer.cli.common import CatalogDirectory, Common, with_common_options
 from optimizer.cli.output import check_outputs, write_answer
 from optimizer.report.forms import csv_text
 from optimizer.report.sections import Section, columns
+from optimizer.report.words import counted
 
 if TYPE_CHECKING:
     from optimizer.audit import AuditFinding, AuditReport
@@ -68,7 +69,7 @@ def audit_sections(report: "AuditReport", name: str) -> list[Section]:
     """The verdict, what does not hold, and how much was checked."""
     total = sum(report.checks.values())
     errors = len(report.errors)
-    verdict = "everything holds" if report.ok else f"{errors} finding{'s' if errors != 1 else ''}"
+    verdict = "everything holds" if report.ok else counted(errors, "finding")
     head = Section(f"Audit of {name}: {verdict}", notes=(f"{report.problem} ({report.status}), {total:,} checks",))
     shown = report.findings[:MOST_FINDINGS_SHOWN]
     more = len(report.findings) - len(shown)

@@ -10,6 +10,7 @@ from optimizer.cli.common import Common, Format, ProblemFile, records_text, with
 from optimizer.cli.output import check_outputs
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.problem.load import load_problem
+from optimizer.report.words import counted
 
 
 @with_common_options
@@ -24,7 +25,7 @@ def check(file: ProblemFile, common: Common) -> None:
     if common.output is not Format.TABLE:
         common.write(records_text([], common.output))
     problem = loaded.problem
-    common.say(f"{file}: ok: {problem.name}, {_counted(len(problem.workloads), 'workload')}")
+    common.say(f"{file}: ok: {problem.name}, {counted(len(problem.workloads), 'workload')}")
 
 
 def _report(findings: tuple[Finding, ...], common: Common) -> None:
@@ -32,13 +33,9 @@ def _report(findings: tuple[Finding, ...], common: Common) -> None:
         typer.echo("\n".join(str(finding) for finding in findings), err=True)
     else:
         common.write(records_text([_record(finding) for finding in findings], common.output))
-    common.say(_counted(len(findings), "error"))
+    common.say(counted(len(findings), "error"))
 
 
 def _record(finding: Finding) -> dict[str, Any]:
     keys = ("file", "line", "column", "path", "message", "hint")
     return {key: getattr(finding, key) for key in keys}
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -32,6 +32,8 @@ THROUGHPUT_RANGE = range_of("out_tps", seen=False)
 """Range of a buyer's own deployment: its engine and settings have not been measured."""
 ESTIMATE_SOURCE = "analytic estimate (docs/estimator.md)"
 _LARGEST_HINT = 64
+_WRITTEN_OUT_GB = 1e6
+"""Memory from which a reason gives powers of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +203,9 @@ def memory_rejection(workload: Service | Batch, gpu: Gpu, replica: Replica, shap
     required = least_serving_bytes(memory, replica, [shape])
     enough = _enough_gpus(gpu, replica, shape)
     hint = f"; {enough} GPUs per replica would do" if enough else ""
+    weights_gb = memory.weight_bytes / BYTES_PER_GB
     reason = (
-        f"{replica.weights} weights ({memory.weight_bytes / BYTES_PER_GB:.1f} GB) and one request of "
+        f"{replica.weights} weights ({weights_gb:{'.1f' if weights_gb < _WRITTEN_OUT_GB else '.4g'}} GB) and one request of "
         f"class {shape.name} do not fit the memory of {replica.gpus} × {gpu.gpu_id}{hint}"
     )
     return Rejection(

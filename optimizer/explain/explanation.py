@@ -1,22 +1,24 @@
 """What may be asked of a plan, and the answer: a number, a term, an offer, a workload, a GPU type, or everything."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from optimizer.errors import Finding, ProblemFileError
-from optimizer.explain.costs import group_node, proof_node, term_node, total_node
+from optimizer.explain.costs import COST_MEANINGS, group_node, proof_node, term_node, total_node
 from optimizer.explain.gpus import ForceHook, gpu_nodes
 from optimizer.explain.quantities import option_nodes, use_node, workload_nodes
 from optimizer.explain.reading import PlanReader, Record
 from optimizer.explain.rows import bindings_node, left_out_node, rejections_node, shortfall_nodes
 from optimizer.plan import SCHEMA_VERSION
 from optimizer.problem.messages import suggestion
+from optimizer.report.meanings import TERM_MEANINGS
 from optimizer.report.numbers import number
 from optimizer.trace import TraceNode
 
 GpuNameHook = Callable[[str], tuple[str, ...]]
 """The ids that a name of a GPU type may mean: one, several or none."""
+COST_NAMES = ("cost", *(f"{start}{name}" for start in ("", "cost.") for name in (*COST_MEANINGS, "bound", "gap")))
 NOISE = ("why not ", "why-not ", "why ", "gpu:", "gpus.", "workload:", "option:", "offer:")
 
 
@@ -107,9 +109,11 @@ def _unknown(plan: PlanReader, what: str, plan_file: str) -> Finding:
 def _answer(plan: PlanReader, what: str) -> list[TraceNode] | None:
     """The trees for a name that is no GPU type's; None if nothing has it."""
     numbers = _numbers(plan)
-    if what.lower() in numbers:
-        return numbers[what.lower()]()
     name = _bare(what)
+    for asked in (what, name):
+        spelt = asked.lower().replace(" ", "_").replace("-", "_")
+        if spelt in numbers:
+            return numbers[spelt]()
     if (workload := _same(name, plan.workloads)) is not None:
         return workload_nodes(plan, workload)
     if (option := _same(name, plan.options)) is not None:
@@ -145,7 +149,8 @@ def _numbers(plan: PlanReader) -> dict[str, Callable[[], list[TraceNode]]]:
         "left_out": lambda: [left_out_node(plan)],
     }
     if not plan.solved:
-        return lists | {"infeasibility": lambda: list(shortfall_nodes(plan))}
+        nothing = {name: _no_figure(plan, name) for name in _free(plan, (*COST_NAMES, *TERM_MEANINGS, "gpus", "use"))}
+        return {**nothing, **lists, "infeasibility": lambda: list(shortfall_nodes(plan))}
     totals: dict[str, Callable[[], list[TraceNode]]] = {
         "cost.npv": lambda: [total_node(plan)],
         "cost.bound": lambda: [proof_node(plan, "bound")],
@@ -155,12 +160,32 @@ def _numbers(plan: PlanReader) -> dict[str, Callable[[], list[TraceNode]]]:
         "cost.salvage": lambda: [group_node(plan, "salvage")],
     }
     short = {name.removeprefix("cost."): found for name, found in totals.items()}
-    terms = {term: _term(plan, term) for term in dict.fromkeys(str(line["term"]) for line in plan.cost_lines())}
-    return {**lists, "use": lambda: _uses(plan), **terms, **short, "cost": totals["cost.npv"], **totals}
+    named = dict.fromkeys((*_free(plan, TERM_MEANINGS), *(str(line["term"]) for line in plan.cost_lines())))
+    terms = {term: _term(plan, term) for term in named}
+    others = {"use": lambda: _uses(plan), **{name: lambda: [_fleet(plan)] for name in _free(plan, ["gpus"])}}
+    return {**lists, **others, **terms, **short, "cost": totals["cost.npv"], **totals}
 
 
 def _term(plan: PlanReader, term: str) -> Callable[[], list[TraceNode]]:
     return lambda: [term_node(plan, term, "npv")]
+
+
+def _free(plan: PlanReader, names: Iterable[str]) -> list[str]:
+    """Names without those that a workload or an offer has taken."""
+    return [name for name in names if _same(name, plan.workloads) is None and _same(name, plan.options) is None]
+
+
+def _no_figure(plan: PlanReader, name: str) -> Callable[[], list[TraceNode]]:
+    """The answer for a figure of a plan where there is none: why there is no plan."""
+    text = f"none: there is no plan (status {plan.document['status']})"
+    return lambda: [TraceNode(name.replace("_", " "), text), *shortfall_nodes(plan)]
+
+
+def _fleet(plan: PlanReader) -> TraceNode:
+    """GPUs of every type at most at once, and what they do."""
+    held = plan.document["gpus"]
+    children = tuple(TraceNode(gpu, held[gpu], "GPUs", f"ask for {gpu}") for gpu in sorted(held))
+    return TraceNode("GPUs at most at once", sum(held.values()), "GPUs", "on nodes held or rented", children=children)
 
 
 def _uses(plan: PlanReader) -> list[TraceNode]:

@@ -40,7 +40,8 @@ def gpu_nodes(plan: PlanReader, gpu: str, force: ForceHook | None) -> list[Trace
     if plan.solved and gpu in plan.used_gpus:
         return _in_plan(plan, gpu)
     left_out = left_out_node(plan, lambda entry: entry["gpu"] == gpu)
-    found = [_considered_node(plan, gpu), left_out, *_by_workload(plan, gpu)]
+    offers = [node for node in (_considered_node(plan, gpu), left_out) if node.value != counted(0, "offer")]
+    found = [*offers, *_by_workload(plan, gpu)]
     able = able_workloads(plan, gpu)
     if able and plan.solved:
         found.insert(0, _verdict(plan, gpu, able, force))

@@ -6,7 +6,7 @@ from optimizer.explain.costs import option_lines_node
 from optimizer.explain.reading import PlanReader, Record
 from optimizer.explain.rows import bindings_node, rejections_node
 from optimizer.report.numbers import number, percent, unit_price
-from optimizer.report.words import resource_words, workload_words
+from optimizer.report.words import quantity, resource_words, workload_words
 from optimizer.trace import TraceNode
 
 
@@ -140,8 +140,8 @@ def _terms(option: Record, currency: str) -> str:
     else:
         text = f"{kind}, {unit_price(option['price_per_node_hour'])} {currency} per node and hour"
     if option["term_months"] is not None:
-        text += f", term {number(option['term_months'])} months"
-    return text + (f", delivery {number(option['lead_months'])} months" if option["lead_months"] else "")
+        text += f", term {quantity(option['term_months'], 'months')}"
+    return text + (f", delivery {quantity(option['lead_months'], 'months')}" if option["lead_months"] else "")
 
 
 def _size(option: Record) -> str:

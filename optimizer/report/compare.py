@@ -6,6 +6,7 @@ from typing import Any
 from optimizer.report.forms import csv_text
 from optimizer.report.numbers import NOTHING, money, number, percent
 from optimizer.report.sections import Section, columns
+from optimizer.report.words import quantity
 
 Document = dict[str, Any]
 WAYS = ("owned", "reserved", "rented")
@@ -68,7 +69,7 @@ def _side_by_side(document: Document) -> Section:
         *([] if document["baseline"] else [BASELINE_HINT]),
         *document["notes"],
     ]
-    title = f"{document['problem']}: {number(document['horizon_months'])} months, {document['currency']}"
+    title = f"{document['problem']}: {quantity(document['horizon_months'], 'months')}, {document['currency']}"
     return Section(title, columns("", *(f">{name}" for name in variants)), tuple(rows), tuple(notes))
 
 

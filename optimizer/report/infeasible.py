@@ -5,7 +5,8 @@ from typing import Any
 
 from optimizer.report.numbers import money, number
 from optimizer.report.sections import Section, columns
-from optimizer.report.words import counted, limit_words
+from optimizer.report.supply import no_offer_line, supply_notes
+from optimizer.report.words import counted, limit_words, quantity
 
 MOST_REJECTIONS = 12
 Document = dict[str, Any]
@@ -17,7 +18,7 @@ def infeasible_sections(document: Document) -> list[Section]:
     cuts = [s for s in document["infeasibility"] if s["kind"] == "demand"]
     verdict = "Infeasible: no plan meets all that the problem asks for."
     found = [
-        Section(document["problem"], notes=(verdict, *_fix_lines(limits, document["currency"]))),
+        Section(document["problem"], notes=(verdict, *supply_notes(document), *_fix_lines(document, limits))),
         _enough_alone([s for s in limits if s["alone"]], document["currency"]),
         _shortfalls("One set of limits that is enough together (others may be, too)", _together(limits)),
         _shortfalls("Demand that stays unmet, if all limits stand", cuts),
@@ -52,12 +53,16 @@ def shortfall_line(document: Document) -> str:
     found = document["infeasibility"]
     if not found:
         return "infeasible"
+    if nothing := no_offer_line(document):
+        return f"infeasible: {nothing}"
     first = found[0]
     words = limit_words(first["family"], first["index"], first["unit"])
-    return f"infeasible: {words} falls short by {number(first['short_by'])} {first['unit']}"
+    return f"infeasible: {words} falls short by {quantity(first['short_by'], first['unit'])}"
 
 
-def _fix_lines(limits: Iterable[dict[str, Any]], currency: str) -> list[str]:
+def _fix_lines(document: Document, limits: Iterable[dict[str, Any]]) -> list[str]:
+    if not document["inputs"]["options"]:
+        return []
     fixes = [s["cheapest_fix"] for s in limits if s["cheapest_fix"]]
     if not fixes:
         return ["No change of a single limit makes it feasible."]
@@ -65,8 +70,8 @@ def _fix_lines(limits: Iterable[dict[str, Any]], currency: str) -> list[str]:
     family, _, label = fix["change"].partition(" ")
     words = limit_words(family, [label] if label else [], fix["unit"])
     return [
-        f"Cheapest single change: {words} from {number(fix['from'])} to {number(fix['to'])} {fix['unit']} "
-        f"(+{number(fix['by'])}); the least cost is then {money(fix['npv'])} {currency} (NPV)."
+        f"Cheapest single change: {words} from {number(fix['from'])} to {quantity(fix['to'], fix['unit'])} "
+        f"(+{number(fix['by'])}); the least cost is then {money(fix['npv'])} {document['currency']} (NPV)."
     ]
 
 
@@ -92,7 +97,9 @@ def _row_words(shortfall: dict[str, Any]) -> str:
 
 
 def _without_a_way(document: Document) -> list[str]:
-    """Workloads that have no estimate at all."""
+    """Workloads that have no estimate at all, though there are offers."""
+    if not document["inputs"]["options"]:
+        return []
     known = document["inputs"]["estimates"]
     able = {e["workload"] for key in ("services", "jobs") for e in known[key]}
     return [w["name"] for w in document["inputs"]["problem"]["workloads"] if w["name"] not in able]

@@ -15,6 +15,7 @@ from optimizer.report.words import (
     TERM_GROUPS,
     counted,
     limit_words,
+    quantity,
     resource_words,
     short_source,
     term_words,
@@ -76,7 +77,7 @@ def _headline(document: Document) -> Section:
     factor = running_factor(rate, 0.0, months, months)
     rows = [
         ("status", status_line(document)),
-        ("cost (NPV)", f"{money(cost['npv'])} {currency} over {number(months)} months at {percent(rate)} a year"),
+        ("cost (NPV)", f"{money(cost['npv'])} {currency} over {quantity(months, 'months')} at {percent(rate)} a year"),
         ("that is per month", f"{money(cost['npv'] / factor)} {currency}, the level payment of the same present value"),
         ("proven bound", _bound_text(cost, currency)),
         ("undiscounted", _undiscounted(cost, currency)),
@@ -204,9 +205,9 @@ def _cost_rows(lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         for i, key in enumerate(("quantity", "amount", "npv")):
             total[i] += line[key]
     largest = sorted(sums, key=lambda key: -abs(sums[key][2]))[:MOST_COST_ROWS]
-    for (term, option, unit, price), (quantity, amount, npv) in sums.items():
+    for (term, option, unit, price), (units, amount, npv) in sums.items():
         if (term, option, unit, price) in largest:
-            yield term_words(term), option, number(quantity), unit, unit_price(price), money(amount), money(npv)
+            yield term_words(term), option, number(units), unit, unit_price(price), money(amount), money(npv)
     rest = [sums[key] for key in sums if key not in largest]
     if rest:
         amount, npv = sum(r[1] for r in rest), sum(r[2] for r in rest)

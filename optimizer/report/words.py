@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from optimizer.report.numbers import number
+
 TERM_GROUPS = {"capex": "capex", "installation": "capex", "upfront_fee": "capex", "salvage_value": "salvage"}
 """Cost terms that are no running cost."""
 LIMIT_FAMILIES = (
@@ -35,7 +37,7 @@ def limit_words(family: str, index: Sequence[str], unit: str = "") -> str:
     """What a row of a family is, for a person: `stock of spot B`."""
     label = index[0] if index else ""
     if family == "supply_limit":
-        return f"GPUs of {label} (limits.gpus)" if unit == "GPUs" else f"stock of {label}"
+        return f"GPUs of {label.removesuffix(' GPUs')} (limits.gpus)" if unit == "GPUs" else f"stock of {label}"
     words = _FAMILY_WORDS.get(family, family.replace("_", " ") + (" of {0}" if label else "")).format(label)
     if family == "demand_coverage" and len(index) > 1 and index[1] != "all":
         words += f", class {index[1]}"
@@ -69,6 +71,22 @@ def short_source(source: str, day: str = "") -> str:
     return f"{short}{changed}{re.sub(r' [(]((?!estimate[)]).*?)[)]$', '', terms)}" if changed else short
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 offer`, `12 offers`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def counted(count: float, noun: str) -> str:
+    """`1 offer`, `12 offers`; `noun` in the singular."""
+    return f"{number(count)} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """`offers` of `offer`, `queries` of `query`, `boxes` of `box`."""
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
+_SINGULARS = {f"{noun}s": noun for noun in ("node", "GPU", "month", "hour", "GPU-hour", "day", "replica", "request")}
+
+
+def quantity(value: float, unit: str) -> str:
+    """A figure with its unit: `1 node`, `2 nodes`, `1 request/s`."""
+    head, slash, per = unit.partition("/")
+    return f"{number(value)} {_SINGULARS.get(head, head) if value == 1 else head}{slash}{per}".rstrip()

@@ -16,6 +16,8 @@ BINDING = 1e-6
 """A row whose slack is below this share of its size is binding."""
 DUST = 1e-9
 """Shares below this are the solver's dust."""
+UNUSED = 1e-6
+"""Value of a variable up to which it is not used: the solver's tolerance for whole numbers."""
 BUDGET_SLACK_ROWS = 20_000
 """Larger models keep only binding rows and limits in the plan file."""
 
@@ -74,14 +76,18 @@ def priced_lines(milp: Milp, values: Sequence[float]) -> tuple[PricedLine, ...]:
 
 
 def checked_rows(milp: Milp, values: Sequence[float]) -> tuple[CheckedRow, ...]:
-    """All rows at the solution, with their slack; of a very large model only binding rows and limits."""
+    """All rows at the solution, with their slack; of a very large model only binding rows and limits.
+
+    A row binds where it leaves no slack; a row of choices that are not used (`0 <= 0`) does not, nor does an equation.
+    """
     found = []
     rows = milp.reported_rows()
     for row in rows:
         lhs = row.lhs(values)
         slack = {"<=": row.rhs - lhs, ">=": lhs - row.rhs, "=": -abs(lhs - row.rhs)}[row.sense]
         size = max(abs(row.rhs), max((abs(c * values[j]) for j, c in row.terms), default=0.0), 1e-12)
-        binding = row.sense != "=" and abs(slack) <= BINDING * size
+        unused = row.rhs == 0 and all(abs(values[j]) <= UNUSED for j, _ in row.terms)
+        binding = row.sense != "=" and not unused and abs(slack) <= BINDING * size
         if binding or len(rows) <= BUDGET_SLACK_ROWS or row.family.startswith(("budget", "supply", "provider")):
             found.append(CheckedRow(row.family, list(row.index), lhs, row.sense, row.rhs, slack, row.unit, binding))
     return tuple(found)

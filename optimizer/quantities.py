@@ -7,7 +7,7 @@ where the unit is beyond doubt (a fraction, a price in the problem's currency, a
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from math import inf, isfinite
 from typing import Annotated
@@ -35,6 +35,7 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True, defer_build=True)
 
 
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}")
 _CURRENCY_CODE = re.compile(r"(?:[A-Z]{3})?")
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = re.compile(rf"^\s*([-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*$")
@@ -83,6 +84,9 @@ class Unit:
                 raise ValueError(msg)
             return number * self.bare
         factor = self.factors.get(unit) or self.factors.get(unit.lower())
+        if factor is None and _DATE.fullmatch(str(value).strip()):
+            msg = f"expected {self.kind} (counted from the start), found the date {value}; write e.g. {self.example}"
+            raise ValueError(msg)
         if factor is None:
             msg = f'unknown unit "{unit}" for {self.kind}; write e.g. {self.example} ({", ".join(self.factors)})'
             raise ValueError(msg)
@@ -124,8 +128,10 @@ MONTHS = Unit(
     | {k: v / HOURS_PER_MONTH for k, v in _HOUR_FACTORS.items() if not k.startswith(("month", "year"))},
     '"4 months"',
 )
+MONTHS_OR_NUMBER = replace(MONTHS, example='12 or "3 years"', bare=1.0)
 MILLISECONDS = Unit("a time", {"ms": 1.0, "s": MS_PER_S, "us": 1e-3, "µs": 1e-3}, '"800 ms"')
 FRACTION = Unit("a share", {"%": 0.01}, '"8 %" or 0.08', bare=1.0)
+FACTOR = Unit("a factor", {"%": 0.01}, "1.2", bare=1.0)
 FRACTION_PER_YEAR = Unit("a share per year", {"%": 0.01, "%/year": 0.01, "% per year": 0.01}, '"5 %/year"', bare=1.0)
 KILOWATTS = Unit("a power", {"kW": 1.0, "kw": 1.0, "W": 1e-3, "w": 1e-3, "MW": 1e3}, '"10.2 kW"')
 BYTES = Unit(
@@ -222,6 +228,14 @@ def _text_or_number(kind: str, example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": ["number", "string"], "description": f"{kind}, e.g. {example}"})
 
 
+LONGEST_HORIZON_MONTHS = 600
+MOST_MONTHS = 1200
+MOST = 1e30
+"""No number is larger; what the solver sees is scaled to the largest."""
+MOST_MONEY = 1e15
+MOST_COUNT = 10**9
+MOST_PER_S = 1e9
+LEAST_MEASURED = 1e-9
 _PER_HOUR = {"h": 1.0, "hour": 1.0, "month": 1 / HOURS_PER_MONTH, "year": 1 / HOURS_PER_YEAR, "day": 1 / HOURS_PER_DAY}
 _PER_MONTH = {"month": 1.0, "year": 1 / 12, "h": float(HOURS_PER_MONTH)}
 
@@ -229,50 +243,78 @@ Fraction = Annotated[float, BeforeValidator(_parser(FRACTION)), Field(ge=0, le=1
 FractionPerYear = Annotated[
     float,
     BeforeValidator(_parser(FRACTION_PER_YEAR)),
-    Field(ge=0, le=10),
+    Field(ge=0, le=1),
     _text_or_number("a share per year", "5 %/year"),
 ]
-Hours = Annotated[float, BeforeValidator(_parser(HOURS)), Field(ge=0), _text_or_number("a duration", "5 days")]
-Months = Annotated[float, BeforeValidator(_parser(MONTHS)), Field(ge=0), _text_or_number("a duration", "4 months")]
-Milliseconds = Annotated[
-    float, BeforeValidator(_parser(MILLISECONDS)), Field(gt=0), _text_or_number("a time", "800 ms")
+ShareAboveZero = Annotated[
+    float, BeforeValidator(_parser(FRACTION)), Field(gt=0, le=1), _text_or_number("a share", "95 %")
 ]
-Kilowatts = Annotated[float, BeforeValidator(_parser(KILOWATTS)), Field(ge=0), _text_or_number("a power", "10.2 kW")]
-Bytes = Annotated[float, BeforeValidator(_parser(BYTES)), Field(gt=0), _text_or_number("a size", "80 GiB")]
+PowerUsage = Annotated[float, BeforeValidator(_parser(FACTOR)), Field(ge=1, le=3), _text_or_number("a factor", "1.2")]
+Hours = Annotated[
+    float,
+    BeforeValidator(_parser(HOURS)),
+    Field(ge=0, le=MOST_MONTHS * HOURS_PER_MONTH),
+    _text_or_number("a duration", "5 days"),
+]
+Months = Annotated[
+    float, BeforeValidator(_parser(MONTHS)), Field(ge=0, le=MOST_MONTHS), _text_or_number("a duration", "4 months")
+]
+HorizonMonths = Annotated[
+    float,
+    BeforeValidator(_parser(MONTHS_OR_NUMBER)),
+    Field(ge=0, le=LONGEST_HORIZON_MONTHS),
+    _text_or_number("months or a duration", '12 or "3 years"'),
+]
+HorizonLength = Annotated[
+    float,
+    BeforeValidator(_parser(MONTHS_OR_NUMBER)),
+    Field(ge=1 / HOURS_PER_MONTH, le=LONGEST_HORIZON_MONTHS),
+    _text_or_number("months or a duration", '12 or "3 years"'),
+]
+Milliseconds = Annotated[
+    float, BeforeValidator(_parser(MILLISECONDS)), Field(gt=0, le=1e12), _text_or_number("a time", "800 ms")
+]
+Kilowatts = Annotated[
+    float, BeforeValidator(_parser(KILOWATTS)), Field(ge=0, le=MOST_COUNT), _text_or_number("a power", "10.2 kW")
+]
+Bytes = Annotated[float, BeforeValidator(_parser(BYTES)), Field(gt=0, le=MOST), _text_or_number("a size", "80 GiB")]
 TflopPerS = Annotated[
-    float, BeforeValidator(_parser(TFLOP_PER_S)), Field(gt=0), _text_or_number("a compute rate", "312 TFLOP/s")
+    float, BeforeValidator(_parser(TFLOP_PER_S)), Field(gt=0, le=1e12), _text_or_number("a compute rate", "312 TFLOP/s")
 ]
 BytesPerS = Annotated[
-    float, BeforeValidator(_parser(BYTES_PER_S)), Field(gt=0), _text_or_number("a bandwidth", "2 TB/s")
+    float, BeforeValidator(_parser(BYTES_PER_S)), Field(gt=0, le=1e21), _text_or_number("a bandwidth", "2 TB/s")
 ]
 GrowthPerMonth = Annotated[
     float, BeforeValidator(_growth_per_month), Field(gt=-1, le=10), _text_or_number("a growth", "4 %/month")
 ]
 Money = Annotated[
-    float, BeforeValidator(_money({"": 1.0}, "265_000 USD")), Field(ge=0), _text_or_number("money", "265_000 USD")
+    float,
+    BeforeValidator(_money({"": 1.0}, "265_000 USD")),
+    Field(ge=0, le=MOST_MONEY),
+    _text_or_number("money", "265_000 USD"),
 ]
 MoneyPerHour = Annotated[
     float,
     BeforeValidator(_money({"": 1.0} | _PER_HOUR, "21.6 USD/h")),
-    Field(ge=0),
+    Field(ge=0, le=MOST_MONEY),
     _text_or_number("money", "21.6 USD/h"),
 ]
 MoneyPerMonth = Annotated[
     float,
     BeforeValidator(_money({"": 1.0} | _PER_MONTH, "180_000 USD/month")),
-    Field(ge=0),
+    Field(ge=0, le=MOST_MONEY),
     _text_or_number("money", "180_000 USD/month"),
 ]
 MoneyPerKwh = Annotated[
     float,
     BeforeValidator(_money({"": 1.0, "kWh": 1.0, "MWh": 1e-3}, "0.11 USD/kWh")),
-    Field(ge=0),
+    Field(ge=0, le=MOST_MONEY),
     _text_or_number("money", "0.11 USD/kWh"),
 ]
 MoneyPerKwMonth = Annotated[
     float,
     BeforeValidator(_money({"": 1.0, "kW/month": 1.0, "kW-month": 1.0}, "140 USD/kW/month")),
-    Field(ge=0),
+    Field(ge=0, le=MOST_MONEY),
     _text_or_number("money", "140 USD/kW/month"),
 ]
 
@@ -314,10 +356,21 @@ def _start_hours(value: object, info: ValidationInfo) -> float:
     return 0.0 if value == 0 and not isinstance(value, bool) else HOURS.parse(value)
 
 
-StartHours = Annotated[float, BeforeValidator(_start_hours), Field(ge=0), _text_or_number("a start", "month 6")]
+StartHours = Annotated[
+    float,
+    BeforeValidator(_start_hours),
+    Field(ge=0, le=MOST_MONTHS * HOURS_PER_MONTH),
+    _text_or_number("a start", "month 6"),
+]
 Headroom = Annotated[float, BeforeValidator(_parser(FRACTION)), Field(ge=0, le=10), _text_or_number("a share", "33 %")]
-Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
-NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
-CountOrZero = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
+Positive = Annotated[float, BeforeValidator(_number), Field(gt=0, le=MOST)]
+NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0, le=MOST)]
+PerSecond = Annotated[float, BeforeValidator(_number), Field(ge=0, le=MOST_PER_S)]
+PerDay = Annotated[float, BeforeValidator(_number), Field(ge=0, le=MOST_PER_S * 24 * SECONDS_PER_HOUR)]
+Multiplier = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e6)]
+Amount = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1e20)]
+Measured = Annotated[float, BeforeValidator(_number), Field(ge=LEAST_MEASURED, le=1e20)]
+WorthOfMoney = Annotated[float, BeforeValidator(_number), Field(ge=1e-9, le=1e9)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=MOST_COUNT)]
+CountOrZero = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MOST_COUNT)]
 Day = Annotated[date, BeforeValidator(_date)]

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from optimizer.quantities import (
+    Amount,
     Bytes,
     Count,
     CountOrZero,
@@ -12,10 +13,15 @@ from optimizer.quantities import (
     GrowthPerMonth,
     Headroom,
     Hours,
+    Measured,
     Milliseconds,
     Model,
+    Multiplier,
     NonNegative,
+    PerDay,
+    PerSecond,
     Positive,
+    ShareAboveZero,
     StartHours,
 )
 
@@ -96,7 +102,7 @@ class RequestClass(Model):
     name: str | None = None
     share: Fraction | None = None
     """Share of the service's rate; give shares for all classes, or rates for all."""
-    requests_per_s: NonNegative | None = None
+    requests_per_s: PerSecond | None = None
     """Rate at base (times the slice's and period's multipliers)."""
     input: CountOrZero | None = None
     output: CountOrZero | None = None
@@ -105,17 +111,17 @@ class RequestClass(Model):
 class Traffic(Model):
     """How many requests come, and when."""
 
-    requests_per_day: NonNegative | None = None
-    mean_requests_per_s: NonNegative | None = None
-    peak_requests_per_s: NonNegative | None = None
+    requests_per_day: PerDay | None = None
+    mean_requests_per_s: PerSecond | None = None
+    peak_requests_per_s: PerSecond | None = None
     profile: str | list[NonNegative] = "flat"
     """flat | office-hours | global | a CSV path | 24 numbers (hours of a day) | 48 (weekday, then weekend)."""
     peak_to_mean: Positive | None = None
     """Rescales the profile so that its peak is that many times its mean."""
     growth: GrowthPerMonth = 0.0
-    by_slice: dict[str, NonNegative] | None = None
+    by_slice: dict[str, Multiplier] | None = None
     """Multiplier per slice name, where the problem lists its own slices."""
-    by_period: list[NonNegative] | None = None
+    by_period: list[Multiplier] | None = None
     """Multiplier per period, in order."""
 
 
@@ -163,7 +169,7 @@ class Speculation(Model):
     """Tokens drafted per step."""
     accepted: Annotated[float, Field(ge=1)]
     """Tokens gained per step on average, from 1 to draft + 1; measure it on your own requests."""
-    time_share: NonNegative = 0.0
+    time_share: Headroom = 0.0
     """Time that drafting adds, relative to a step of the model."""
 
     @model_validator(mode="after")
@@ -197,7 +203,7 @@ class Service(Workload):
     """Speculative decoding."""
     max_batch: Count | None = None
     """Most sequences a replica runs at once (an engine setting)."""
-    utilisation_cap: Annotated[float, Field(gt=0, le=1)] | None = None
+    utilisation_cap: ShareAboveZero | None = None
     """Highest busy share of a replica; from the latency targets by default (queueing), 1 for measured rates."""
 
 
@@ -249,14 +255,14 @@ class Dataset(Model):
 class TrainingSettings(Job):
     """Settings that training and fine-tuning share."""
 
-    tokens: Positive | None = None
+    tokens: Amount | None = None
     """Tokens trained in all (epochs included)."""
     dataset: Dataset | None = None
     sequence: Count | None = None
     precision: Precision = "bf16"
     stack: Literal["tuned", "typical", "naive"] = "typical"
     """How well the training software is tuned."""
-    mfu: Annotated[float, Field(gt=0, le=1)] | None = None
+    mfu: ShareAboveZero | None = None
     """Model FLOP utilisation against the dense peak of the precision, where you know it."""
     sharding: Literal["none", "zero1", "zero2", "zero3"] = "zero3"
     recompute: Literal["none", "selective", "full"] = "selective"
@@ -272,7 +278,7 @@ class TrainingSettings(Job):
     gradient_accumulation: Count = 1
     """Micro-batches per rank and optimizer step."""
     micro_batch: Count = 1
-    global_batch_tokens: Positive | None = None
+    global_batch_tokens: Amount | None = None
     """Tokens per optimizer step; limits the number of data-parallel GPUs."""
 
 
@@ -293,8 +299,8 @@ class FineTune(TrainingSettings):
 class BatchRequests(Model):
     """Requests of an offline batch: once, or so many a day."""
 
-    count: Positive | None = None
-    per_day: Positive | None = None
+    count: Amount | None = None
+    per_day: Amount | None = None
     input: CountOrZero = 0
     output: CountOrZero = 0
 
@@ -304,7 +310,7 @@ class Batch(Job):
 
     kind: Literal["batch"]
     requests: BatchRequests | None = None
-    tokens: Positive | None = None
+    tokens: Amount | None = None
     """Output tokens in all, where requests are not given."""
     weights: WeightFormat | list[WeightFormat] = "bf16"
     kv: KvFormat = "fp16"
@@ -334,15 +340,15 @@ class Measurement(Model):
     gpus_per_replica: Count | None = None
     """GPUs behind the measured rate; the whole node by default for a quote, else 1."""
     weights: WeightFormat | None = None
-    requests_per_s: Positive | None = None
+    requests_per_s: Measured | None = None
     """Requests per second of one replica at the latency target."""
-    tokens_per_s: Positive | None = None
+    tokens_per_s: Measured | None = None
     """Output tokens per second of one replica (services, batch)."""
-    tokens_per_s_per_gpu: Positive | None = None
+    tokens_per_s_per_gpu: Measured | None = None
     """Trained tokens per second and GPU (training, fine-tuning)."""
-    per_gpu_hour: Positive | None = None
+    per_gpu_hour: Measured | None = None
     """Units of the job's work done per GPU and hour."""
-    mfu: Annotated[float, Field(gt=0, le=1)] | None = None
+    mfu: ShareAboveZero | None = None
     p95_ttft: Milliseconds | None = None
     p95_tpot: Milliseconds | None = None
     source: str = "buyer's measurement"

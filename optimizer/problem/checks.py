@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any
 
 from optimizer.estimator.workloads import (
@@ -21,6 +22,7 @@ from optimizer.problem.periods import REPEAT_MONTHS, order_periods
 from optimizer.problem.positions import Path
 from optimizer.problem.profiles import FLAT, hourly_profile
 from optimizer.problem.schema import Problem
+from optimizer.problem.wording import counted, duration, plural
 from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 SHARE_TOLERANCE = 1e-9
@@ -33,6 +35,8 @@ class Case:
     problem: Problem
     data: Mapping[str, Any]
     normalised: bool = False
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
+    """Prices cannot be from later days."""
 
     def services(self) -> Iterator[tuple[Path, Service]]:
         """Services and their paths."""
@@ -62,9 +66,10 @@ Complaints = Iterator[Complaint]
 
 def complaints(case: Case) -> Complaints:
     """What all the rules have to say about a problem."""
+    from optimizer.problem.checks_bounds import BOUND_RULES
     from optimizer.problem.checks_supply import SUPPLY_RULES
 
-    for rule in (*RULES, *SUPPLY_RULES):
+    for rule in (*RULES, *SUPPLY_RULES, *BOUND_RULES):
         yield from rule(case)
 
 
@@ -80,7 +85,7 @@ def repeated(named: Iterable[tuple[Path, str | None]], what: str) -> Complaints:
 
 def no_such(path: Path, name: str, known: Sequence[str], what: str, *, at_key: bool = False) -> Complaint:
     """A name that nothing bears."""
-    return Complaint(path, f'unknown {what} "{name}"', suggestion(name, known, f"{what}s"), at_key)
+    return Complaint(path, f'unknown {what} "{name}"', suggestion(name, known, plural(what)), at_key)
 
 
 def exactly_one(path: Path, given: Mapping[str, Any], why: str) -> Complaints:
@@ -177,7 +182,8 @@ def _class_shares(path: Path, classes: Sequence[RequestClass]) -> Complaints:
         return
     if sorted((len(shares), len(rates))) != [0, len(classes)]:
         hint = "give share for all classes, or requests_per_s for all"
-        message = f"{len(shares)} shares and {len(rates)} rates for {len(classes)} classes"
+        given = f"{counted(len(shares), 'share')} and {counted(len(rates), 'rate')}"
+        message = f"{given} for {counted(len(classes), 'class')}"
         yield Complaint(path, message, hint, at_key=True)
     elif shares and abs(math.fsum(shares) - 1) > SHARE_TOLERANCE:
         total = math.fsum(shares)
@@ -232,7 +238,7 @@ def multipliers_by_period(case: Case) -> Complaints:
     for path, service in case.services():
         given = service.traffic.by_period
         if given is not None and len(given) != periods:
-            message = f"{len(given)} multipliers for {periods} periods"
+            message = f"{counted(len(given), 'multiplier')} for {counted(periods, 'period')}"
             yield Complaint((*path, "traffic", "by_period"), message, "write one per period, in order")
 
 
@@ -242,17 +248,18 @@ def jobs_fit_the_horizon(case: Case) -> Complaints:
     for path, job in case.jobs():
         due = end if job.deadline is None else job.start + job.deadline
         if job.start >= end:
-            message = f"starts at hour {job.start:g}, when the horizon ({end:g} h) is over"
+            message = f"starts at {duration(job.start)}, when the horizon ({duration(end)}) is over"
             yield Complaint((*path, "start"), message, "start earlier, or lengthen horizon: {months: …}")
         elif job.deadline == 0:
             yield Complaint((*path, "deadline"), "no time to run in", "write the time allowed after the start")
         elif due > end * (1 + SHARE_TOLERANCE):
-            message = f"due at hour {due:g} (start {job.start:g} + {job.deadline:g}), after the horizon ({end:g} h)"
+            parts = f"start {duration(job.start)} + {duration(job.deadline or 0.0)}"
+            message = f"due at {duration(due)} ({parts}), after the horizon ({duration(end)})"
             yield Complaint((*path, "deadline"), message, "shorten it, or lengthen horizon: {months: …}")
         elif job.repeat != "none" and due - end > -SHARE_TOLERANCE * end and job.deadline is None:
             length = REPEAT_MONTHS[job.repeat] * HOURS_PER_MONTH
             if job.start + length > end * (1 + SHARE_TOLERANCE):
-                message = f"no {job.repeat} run of {length:g} h ends before the horizon does (hour {end:g})"
+                message = f"no {job.repeat} run of {duration(length)} ends before the horizon does ({duration(end)})"
                 yield Complaint((*path, "repeat"), message, "give a shorter deadline, or start earlier")
 
 

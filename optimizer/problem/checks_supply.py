@@ -8,6 +8,7 @@ from optimizer.problem.checks import Case, Complaint, Complaints, no_such, repea
 from optimizer.problem.messages import shown, value_at
 from optimizer.problem.positions import Path
 from optimizer.problem.schema import CATALOG_CURRENCY, OWN_PROVIDER, Offer, Problem, Quote
+from optimizer.problem.wording import counted, with_article
 from optimizer.quantities import split_quantity
 
 _TERM_PURCHASES = ("reserved", "committed-use")
@@ -70,7 +71,7 @@ def price_units_fit_the_purchase(case: Case) -> Complaints:
             message = f"an owned node has one price, found {shown(raw)}"
             yield Complaint((*path, "price"), message, "write the amount alone, e.g. 265_000 USD")
         elif quote.purchase != "owned" and not timed:
-            message = f"a {quote.purchase} node has a price per time, found {shown(raw)}"
+            message = f"{with_article(quote.purchase)} node has a price per time, found {shown(raw)}"
             number = raw.strip() if isinstance(raw, str) else f"{raw} {case.problem.currency}"
             yield Complaint((*path, "price"), message, f'write "{number}/h", or /month, /year')
 
@@ -92,7 +93,8 @@ def terms_fit_the_purchase(case: Case) -> Complaints:
     """A reservation has a term; what belongs to another way of paying would be ignored, so it is refused."""
     for path, quote in _quotes(case):
         if quote.purchase in _TERM_PURCHASES and not quote.term:
-            message = f'quote "{quote.name}" is {quote.purchase} but has no term'
+            found = "no term" if quote.term is None else "a term of 0"
+            message = f'quote "{quote.name}" is {quote.purchase} but has {found}'
             yield Complaint((*path, "term"), message, "write e.g. term: 12 months", at_key=True)
         for key, purchases, default in _ONLY_FOR:
             if quote.purchase not in purchases and getattr(quote, key) != default:
@@ -127,10 +129,10 @@ def residuals_are_in_order(case: Case) -> Complaints:
         for index, (before, after) in enumerate(pairwise(points), start=1):
             place: Path = (*path, "residual", index)
             if after.age <= before.age:
-                message = f"age {after.age:g} months after age {before.age:g}"
+                message = f"age {counted(after.age, 'month')} after age {before.age:g}"
                 yield Complaint((*place, "age"), message, "list the points from young to old")
             elif after.fraction > before.fraction:
-                message = f"worth {after.fraction:g} at {after.age:g} months, {before.fraction:g} before"
+                message = f"worth {after.fraction:g} at {counted(after.age, 'month')}, {before.fraction:g} before"
                 yield Complaint((*place, "fraction"), message, "a node does not gain value with age")
         if offer.residual == []:
             yield Complaint((*path, "residual"), "an empty list", "leave the key out for the default")
@@ -191,6 +193,9 @@ def discounts_say_what_and_how_much(case: Case) -> Complaints:
             yield Complaint(
                 path, "a discount needs either percent or price", "write percent: 12 %, or price: 21.6 USD/h"
             )
+        if terms.percent == 1:
+            hint = "write price: 0, or the price paid"
+            yield Complaint((*path, "percent"), "a discount of 100 % leaves no price", hint)
         if terms.price is not None and terms.purchase == "owned":
             hint = "write a quote (options: quotes), with power and term of life"
             yield Complaint((*path, "price"), "a price of your own for a server", hint, at_key=True)

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -103,7 +104,11 @@ def load_problem(path: FilePath | str, catalog: Catalog | None = None) -> Loaded
 
 
 def parse_problem(
-    text: str, name: str = "<text>", folder: FilePath | None = None, catalog: Catalog | None = None
+    text: str,
+    name: str = "<text>",
+    folder: FilePath | None = None,
+    catalog: Catalog | None = None,
+    today: date | None = None,
 ) -> LoadedProblem:
     """Validate a problem given as text; files it names are looked for in `folder` (the working directory).
 
@@ -115,7 +120,7 @@ def parse_problem(
     data, findings = parse_yaml(text, name)
     prices = read_price_files(data, folder or FilePath(), findings)
     stock = None if catalog is None else lay_over(catalog, prices, data, findings)
-    problem, files = validated(data, findings, folder or FilePath(), catalog=stock)
+    problem, files = validated(data, findings, folder or FilePath(), catalog=stock, today=today)
     sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return LoadedProblem(problem, findings.source, sha256, files=(*files, *prices.digests), catalog=stock)
 

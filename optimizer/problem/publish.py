@@ -12,10 +12,10 @@ from optimizer.quantities import Model
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
-def problem_schema() -> dict[str, Any]:
-    """JSON Schema of the problem file; descriptions are the docstrings of the fields."""
+def problem_schema(*, manual: bool = True) -> dict[str, Any]:
+    """JSON Schema of the problem file; descriptions are the docstrings of the fields, or else say the kind of value."""
     schema = Problem.model_json_schema(by_alias=True)
-    for name, part in {Problem.__name__: schema, **schema["$defs"]}.items():
+    for name, part in ({Problem.__name__: schema, **schema["$defs"]} if manual else {}).items():
         _add_manual(part, _models()[name])
     schema = _draft_7(schema)
     return {"$schema": DRAFT, "title": "gpumix problem file"} | {k: v for k, v in schema.items() if k != "title"}

@@ -13,6 +13,8 @@ from optimizer.quantities import (
     Day,
     Fraction,
     FractionPerYear,
+    HorizonLength,
+    HorizonMonths,
     Hours,
     Kilowatts,
     Model,
@@ -22,9 +24,11 @@ from optimizer.quantities import (
     MoneyPerKwMonth,
     MoneyPerMonth,
     Months,
-    NonNegative,
-    Positive,
+    Multiplier,
+    PowerUsage,
+    ShareAboveZero,
     TflopPerS,
+    WorthOfMoney,
 )
 
 PurchaseOption = Literal["owned", "reserved", "committed-use", "on-demand", "spot"]
@@ -39,14 +43,15 @@ CATALOG_CURRENCY = "USD"
 class Period(Model):
     """A stretch of the horizon at whose start one can buy or sign."""
 
-    start_month: NonNegative
-    months: Positive
+    start_month: HorizonMonths
+    months: HorizonLength
 
 
 class Horizon(Model):
     """How far the plan looks and when it may order."""
 
-    months: Positive = 12.0
+    months: HorizonLength = 12.0
+    """A bare number is months."""
     periods: Literal["monthly", "quarterly", "yearly", "once"] | list[Period] = "quarterly"
 
 
@@ -63,7 +68,7 @@ class Site(Model):
     region: str | None = None
     """Where its electricity is from, e.g. "US CA" or "EU average": the catalog's price there, unless you give yours."""
     electricity: MoneyPerKwh = 0.0
-    pue: Annotated[float, Field(ge=1, le=3)] = 1.0
+    pue: PowerUsage = 1.0
     hosting: MoneyPerKwMonth = 0.0
     """Colocation fee per kW of nameplate power and month."""
     resale: Literal["low", "mid", "high"] = "mid"
@@ -79,7 +84,7 @@ class TimeSlice(Model):
     """A part of every stretch of time, in its proportion."""
 
     name: str
-    share_of_hours: Annotated[float, Field(gt=0, le=1)]
+    share_of_hours: ShareAboveZero
     hours_of_week: Annotated[list[Annotated[int, Field(ge=0, lt=48)]], Field(min_length=1)] | None = None
     """Clock hours that it stands for (0-23 weekday, 24-47 weekend); the daily windows of jobs select slices by them."""
 
@@ -87,7 +92,7 @@ class TimeSlice(Model):
 class ExchangeRate(Model):
     """Worth of one unit of a foreign currency in the problem's currency, and the day it was read."""
 
-    rate: Positive
+    rate: WorthOfMoney
     date: Day
     source: str = ""
 
@@ -132,7 +137,7 @@ class Offer(Model):
     """Drawn by an idle node; 30 % of nameplate by default (owned)."""
     load_power: Kilowatts | None = None
     """Drawn by a busy node; nameplate by default (owned)."""
-    pue: Annotated[float, Field(ge=1, le=3)] | None = None
+    pue: PowerUsage | None = None
     """The site's by default."""
     electricity: MoneyPerKwh | None = None
     """The site's by default."""
@@ -140,7 +145,7 @@ class Offer(Model):
     """The site's by default."""
     maintenance: FractionPerYear = 0.0
     """Share of the purchase price per year (support, spares)."""
-    availability: Annotated[float, Field(gt=0, le=1)] = 1.0
+    availability: ShareAboveZero = 1.0
     """Productive share of the hours of a node."""
     useful_life: Months | None = None
     """Months of service; 60 by default (owned)."""
@@ -178,7 +183,7 @@ class Quote(Offer):
     """Most nodes at one time."""
     interruptible: bool | None = None
     """Whether the provider may take the node back; spot is, the rest is not, by default."""
-    interruptions_per_hour: NonNegative = 0.0
+    interruptions_per_hour: Multiplier = 0.0
     """Per node and hour."""
     hours_lost: Hours = 0.0
     """Work lost per interruption."""

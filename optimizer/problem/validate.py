@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -31,10 +32,11 @@ def validated(
     *,
     normalised: bool = False,
     catalog: Catalog | None = None,
+    today: date | None = None,
 ) -> tuple[Problem, tuple[tuple[str, str], ...]]:
     """The problem that `data` describes, and the SHA-256 of the files it named (looked for in `folder`).
 
-    With a catalog, names of GPUs and models become its ids.
+    With a catalog, names of GPUs and models become its ids. `today` (by UTC) is the last day that a price can be of.
 
     Raises
     ------
@@ -50,7 +52,8 @@ def validated(
         note_errors(error, Problem, data, findings)
         problem, left_out = _without_mistakes(data, findings, context)
     if problem is not None:
-        problem = _without_contradictions(Case(problem, data, normalised), findings, left_out, catalog)
+        case = Case(problem, data, normalised, today or datetime.now(UTC).date())
+        problem = _without_contradictions(case, findings, left_out, catalog)
     findings.raise_if_any()
     if problem is None:
         msg = "the schema refused the problem without saying why"

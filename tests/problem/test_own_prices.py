@@ -50,7 +50,7 @@ def only(terms: str) -> str:
         ("{provider: aws, purchase: spot, percent: 50 %}", 55.04),
         ("{provider: gcp, percent: 50 %}", 55.04),
         ("{provider: aws, percent: 50 %}, {gpu: H100-80GB-SXM, percent: 10 %}", 55.04 * 0.9),
-        ("{provider: aws, percent: 100 %}", 0.0),
+        ("{provider: aws, price: 0}", 0.0),
     ],
 )
 def test_discounts_and_private_prices_change_the_price_of_what_they_name(terms: str, price: float) -> None:

@@ -36,3 +36,16 @@ def test_the_messages_of_the_manual_are_the_real_ones():
     with pytest.raises(ProblemFileError) as caught:
         parse_problem(spoilt, "shop.yaml")
     assert str(caught.value) == shown.strip()
+
+
+def test_every_key_with_a_unit_says_so_beside_its_meaning():
+    """A quantity's row has its kind under "takes", its default with a unit, and its meaning."""
+    keys = PAGE.partition("## All keys")[2].splitlines()
+    rows = [line.split(" | ") for line in keys if line.startswith("| `")]
+    found = {row[0].strip("| `"): [cell.strip(" |") for cell in row[1:]] for row in rows}
+    assert found["headroom"][:2] == ["a share, e.g. 33 %", "`0 %`"]
+    assert found["lead_time"] == ["a duration, e.g. 4 months", "`0 months`", "Order to arrival."]
+    assert found["hours_lost"] == ["a duration, e.g. 5 days", "`0 h`", "Work lost per interruption."]
+    assert found["discount_rate"][:2] == ["a share per year, e.g. 5 %/year", "`0 %`"]
+    assert found["start"][0] == "a start, e.g. month 6"
+    assert all(len(row) == 4 for row in rows), "a meaning broke its row"

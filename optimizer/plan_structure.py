@@ -49,6 +49,8 @@ class FullShortfallRecord(ShortfallRecord):
     index: tuple[str, ...]
     unit: str
     cheapest_fix: FixRecord | None
+    alone: bool
+    npv: float | None
 
 
 class Besides(Part):

@@ -9,6 +9,7 @@ from typing import Any
 
 import optimizer
 from catalog import Catalog
+from catalog.plausibility import offers_worth_a_look
 from optimizer.model.build import Milp, build
 from optimizer.plan import Plan, Shortfall, named_record
 from optimizer.prepare import Prepared, prepare
@@ -131,6 +132,7 @@ class _Answer:
             model=_sizes(self.milp),
             grid=readback.grid_document(self.milp),
             inputs=self._inputs(),
+            notes=_price_notes(parts, self.catalog),
             interrupted=solution.interrupted and solution.status != "optimal",
             **{**_NO_SOLUTION, **parts},
         )
@@ -171,6 +173,13 @@ def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
         "constraints": readback.checked_rows(milp, values),
         "schedule": readback.schedule_document(milp, values),
     }
+
+
+def _price_notes(parts: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
+    """A line for every price in the plan that the catalog's own check doubts."""
+    used = {entry.option for key in ("acquisitions", "rentals") for entry in parts.get(key, ())}
+    doubts = offers_worth_a_look(catalog, used, datetime.now(UTC).date()) if used else ()
+    return tuple(f"price of {name}: {doubt.message} (see `gpumix catalog check`)" for name, doubt in doubts)
 
 
 def _sizes(milp: Milp) -> dict[str, int]:

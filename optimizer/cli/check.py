@@ -12,6 +12,8 @@ from optimizer.errors import Finding, ProblemFileError
 from optimizer.problem.load import load_problem
 from optimizer.report.words import counted
 
+KEYS = ("file", "line", "column", "path", "message", "hint")
+
 
 @with_common_options
 def check(file: ProblemFile, common: Common) -> None:
@@ -23,7 +25,7 @@ def check(file: ProblemFile, common: Common) -> None:
         _report(error.findings, common)
         raise typer.Exit(EXIT_BAD_INPUT) from None
     if common.output is not Format.TABLE:
-        common.write(records_text([], common.output))
+        common.write(records_text([], common.output, KEYS))
     problem = loaded.problem
     common.say(f"{file}: ok: {problem.name}, {counted(len(problem.workloads), 'workload')}")
 
@@ -32,10 +34,9 @@ def _report(findings: tuple[Finding, ...], common: Common) -> None:
     if common.output is Format.TABLE:
         typer.echo("\n".join(str(finding) for finding in findings), err=True)
     else:
-        common.write(records_text([_record(finding) for finding in findings], common.output))
+        common.write(records_text([_record(finding) for finding in findings], common.output, KEYS))
     common.say(counted(len(findings), "error"))
 
 
 def _record(finding: Finding) -> dict[str, Any]:
-    keys = ("file", "line", "column", "path", "message", "hint")
-    return {key: getattr(finding, key) for key in keys}
+    return {key: getattr(finding, key) for key in KEYS}

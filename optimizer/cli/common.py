@@ -177,8 +177,10 @@ def _umask() -> int:
     return mask
 
 
-def records_text(records: Sequence[dict[str, Any]], form: Format) -> str:
+def records_text(records: Sequence[dict[str, Any]], form: Format, keys: Sequence[str] = ()) -> str:
     """Records with the same keys as text in any form but `table`, which is each verb's own.
+
+    `keys` are the headings where there may be no record.
 
     Raises
     ------
@@ -195,31 +197,34 @@ def records_text(records: Sequence[dict[str, Any]], form: Format) -> str:
 
             return dump_yaml(list(records))
         case Format.CSV:
-            return _csv_text(records)
+            return _csv_text(records, keys or _keys(records))
         case Format.MARKDOWN:
-            return _markdown_text(records)
+            return _markdown_text(records, keys or _keys(records))
     msg = f"no general form for {form}"
     raise OptimizerError(msg)
 
 
-def _csv_text(records: Sequence[dict[str, Any]]) -> str:
+def _keys(records: Sequence[dict[str, Any]]) -> list[str]:
+    return list(records[0]) if records else []
+
+
+def _csv_text(records: Sequence[dict[str, Any]], keys: Sequence[str]) -> str:
     import csv
     import io
 
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(records[0]) if records else [], lineterminator="\n")
-    if records:
+    writer = csv.DictWriter(buffer, keys, lineterminator="\n")
+    if keys:
         writer.writeheader()
     writer.writerows(records)
     return buffer.getvalue()
 
 
-def _markdown_text(records: Sequence[dict[str, Any]]) -> str:
-    if not records:
+def _markdown_text(records: Sequence[dict[str, Any]], keys: Sequence[str]) -> str:
+    if not keys:
         return ""
-    keys = list(records[0])
     cells = [["" if record[key] is None else str(record[key]) for key in keys] for record in records]
-    return "\n".join(_markdown_row(row) for row in (keys, ["---"] * len(keys), *cells))
+    return "\n".join(_markdown_row(row) for row in (list(keys), ["---"] * len(keys), *cells))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -45,6 +45,20 @@ def _write_tables(sections: Sequence[Section], common: Common) -> None:
     common.write(plain_text(sections, width=width, encoding=sys.stdout.encoding or "utf-8"))
 
 
+def only_forms(common: Common, what: str, *forms: Format) -> None:
+    """Refuse forms that an answer cannot take; the table is always allowed and stands for the answer's own form.
+
+    Raises
+    ------
+    typer.BadParameter
+        For every other form.
+    """
+    if common.output not in (Format.TABLE, *forms):
+        names = " or ".join(str(form.value) for form in forms)
+        msg = f"{what} cannot be given as {common.output.value}; write -o {names}, or leave it out"
+        raise typer.BadParameter(msg, param_hint="--output")
+
+
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, str | Path | None] | None = None) -> None:
     """Refuse places for output before the work begins: such as cannot be written, are inputs, or are one place.
 

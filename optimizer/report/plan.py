@@ -1,6 +1,7 @@
 """A plan document as sections: what to do, what it costs, why, and what it rests on."""
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from optimizer.report.words import (
 
 MOST_COST_ROWS = 14
 MOST_ASSUMPTIONS = 12
+MOST_DOUBTS = 6
 PLAN_FILE = "plan.json"
 Document = dict[str, Any]
 
@@ -117,7 +119,16 @@ def _actions(document: Document) -> Section:
     ]
     headings = ("Do", "Offer", "GPU", ">Nodes", ">GPUs", "When (months)", f"Price ({document['currency']})", "Source")
     note = "Nodes and GPUs of rentals are the most at one time; months count from the start of the horizon."
-    return Section("What to keep, buy, sign and rent", columns(*headings), tuple(rows), (note,) if rows else ())
+    notes = (note, *_doubts(document)) if rows else ()
+    return Section("What to keep, buy, sign and rent", columns(*headings), tuple(rows), notes)
+
+
+def _doubts(document: Document) -> Iterator[str]:
+    """Prices that the catalog's check doubts."""
+    for text in document.get("notes", ())[:MOST_DOUBTS]:
+        yield f"Look twice: {text}."
+    if more := len(document.get("notes", ())) - MOST_DOUBTS:
+        yield from (f"{counted(more, 'more note')} of that kind in `-o json`." for _ in range(more > 0))
 
 
 def _kept(document: Document, days: dict[str, str]) -> Iterator[tuple[str, ...]]:
@@ -160,11 +171,58 @@ def _rental(rental: dict[str, Any], document: Document, days: dict[str, str]) ->
 def _assignments(document: Document) -> Section:
     headings = ("Workload", "GPU", "Offer", "Deployment", ">Replicas", ">GPUs", ">Share", ">Use", "Limited by", "Basis")
     rows = tuple(_assignment(found) for found in document["assignments"])
-    notes = (
+    notes = [
         "Replicas, GPUs and use at the peak; share of the workload's (class's) total. TP: GPUs that share one copy of "
         "the model.",
-    )
-    return Section("Who serves what", columns(*headings), rows, notes if rows else ())
+        *_shared(document),
+        *_idle(document),
+    ]
+    return Section("Who serves what", columns(*headings), rows, tuple(notes) if rows else ())
+
+
+def _shared(document: Document) -> Iterator[str]:
+    """Classes of a workload on the same replicas, and workloads with peaks at other times: GPUs that do not add up."""
+    pools = Counter((a["workload"], a["option"], a["deployment"]) for a in document["assignments"])
+    if any(count > 1 for count in pools.values()):
+        yield "Classes of one workload on the same offer and deployment share its GPUs: theirs are not to be added up."
+    elif len(document["assignments"]) > 1:
+        yield "Peaks may come at different times: the GPUs of several lines are not to be added up."
+
+
+def _idle(document: Document) -> Iterator[str]:
+    """GPUs that are there and that no workload keeps at its peak."""
+    kept: dict[str, float] = defaultdict(float)
+    lines: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for a in document["assignments"]:
+        if (a["workload"], a["deployment"]) not in lines[a["option"]]:
+            kept[a["option"]] += a["gpus_peak"]
+            lines[a["option"]].add((a["workload"], a["deployment"]))
+    for option, there in _gpus_there(document).items():
+        paid, idle = quantity(there, "GPUs"), there - kept[option]
+        if idle > 1e-6:
+            yield f"{option}: {paid} paid for, at least {number(idle)} of them idle even at the peak."
+
+
+def _gpus_there(document: Document) -> dict[str, float]:
+    """GPUs of each offer at most at once, as far as orders, rentals and what is there already say."""
+    sizes = {o["option_id"]: o["gpus_per_node"] for o in document["inputs"]["options"]}
+    there: dict[str, float] = defaultdict(float)
+    for o in document["inputs"]["options"]:
+        if o["existing_nodes"]:
+            there[o["option_id"]] += o["existing_nodes"] * o["gpus_per_node"]
+    for rental in document["rentals"]:
+        there[rental["option"]] += rental["peak_nodes"] * sizes[rental["option"]]
+    orders: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for order in document["acquisitions"]:
+        orders[order["option"]].append(order)
+    for option, placed in orders.items():
+        there[option] += max(sum(o["gpus"] for o in placed if _in_service(o, one["start_month"])) for one in placed)
+    return there
+
+
+def _in_service(order: dict[str, Any], month: float) -> bool:
+    end = order["start_month"] + (order["term_months"] if order["term_months"] is not None else math.inf)
+    return bool(order["start_month"] <= month < end)
 
 
 def _assignment(found: dict[str, Any]) -> tuple[str, ...]:

@@ -330,3 +330,37 @@ def test_outputs_that_are_inputs_or_each_other_are_refused(arguments, tiny, monk
     assert result.exit_code == 2
     assert "would be overwritten" in " ".join(result.stderr.replace("│", " ").split())
     assert {path.name: path.read_text() for path in folder.iterdir() if path.is_file()} == before
+
+
+# --- forms ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("csv", "file,line,column,path,message,hint\n"),
+        ("md", "| file | line | column | path | message | hint |\n| --- | --- | --- | --- | --- | --- |\n"),
+        ("json", "[]\n"),
+    ],
+)
+def test_a_good_file_has_headings_and_no_findings(form, text, tiny):
+    """The lists of findings of a sound file are empty, not blank."""
+    assert in_process("check", tiny, "-o", form, "-q").stdout == text
+
+
+def test_forms_that_an_answer_cannot_take_are_refused():
+    """The schema is JSON or YAML, a problem file YAML; other forms are bad usage, not ignored."""
+    import yaml
+
+    assert yaml.safe_load(in_process("schema", "-o", "yaml").stdout) == json.loads(in_process("schema").stdout)
+    assert in_process("schema", "-o", "json").stdout == in_process("schema").stdout
+    assert in_process("init", "-o", "yaml").stdout == in_process("init").stdout
+    for arguments in (
+        ("schema", "-o", "csv"),
+        ("schema", "-o", "md"),
+        *(("init", "-o", f) for f in ("json", "csv", "md")),
+    ):
+        result = in_process(*arguments)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert f"cannot be given as {arguments[-1]}" in " ".join(result.stderr.replace("│", " ").split())

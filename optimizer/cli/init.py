@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from optimizer.cli.common import Common, Format, records_text, with_common_options, write_file
+from optimizer.cli.output import only_forms
 from optimizer.errors import OutputError
 from optimizer.problem.templates import template_summaries, template_text
 
@@ -25,8 +26,10 @@ def init(
     if list_templates:
         _list(common)
         return
-    text = template_text(template, name)
-    target = common.out or (Path(_file_name(name)) if name else None)
+    only_forms(common, "a problem file", Format.YAML)
+    file_name = None if name is None else _file_name(name)
+    text = template_text(template, _title(name))
+    target = common.out or (Path(file_name) if file_name else None)
     if target is None or str(target) == "-":
         common.write(text)
         return
@@ -48,8 +51,25 @@ def _list(common: Common) -> None:
 
 
 def _file_name(name: str) -> str:
-    """`Shop bot` → `shop-bot.yaml`; a name that is a path of a YAML file stays."""
-    if name.endswith((".yaml", ".yml")):
+    """`Shop bot` → `shop-bot.yaml`; the path of a YAML file stays as it is.
+
+    Raises
+    ------
+    OutputError
+        For names that give no file name, and for other paths: where the file goes must be said, not guessed.
+    """
+    if Path(name).suffix in (".yaml", ".yml"):
         return name
     slug = re.sub(r"[^\w.-]+", "-", name.strip().lower()).strip("-.")
-    return f"{slug or 'problem'}.yaml"
+    if not slug or name.startswith(".") or "/" in name or "\\" in name:
+        path = f"{name.strip().rstrip('/') or 'shop-bot'}.yaml"
+        msg = (
+            f'init: error: "{name}" is no name of a problem; write a name such as "Shop bot", or a path such as {path}'
+        )
+        raise OutputError(msg)
+    return f"{slug}.yaml"
+
+
+def _title(name: str | None) -> str | None:
+    """The problem's name: that of a path's file."""
+    return Path(name).stem if name and Path(name).suffix in (".yaml", ".yml") else name

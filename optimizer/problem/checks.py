@@ -273,8 +273,9 @@ def windows_are_hours(case: Case) -> Complaints:
         place: Path = (*path, "window", "daily")
         if any(minute or hour > HOURS_PER_DAY for hour, minute in (start, end)):
             yield Complaint(place, f'cannot use "{job.window.daily}" as a window', hint)
-        elif start[0] % HOURS_PER_DAY == end[0] % HOURS_PER_DAY:
-            yield Complaint(place, "a window from an hour to itself", "leave window out for the whole day")
+        elif start[0] % HOURS_PER_DAY == end[0] % HOURS_PER_DAY and end[0] - start[0] != HOURS_PER_DAY:
+            hint = 'write "00:00-24:00" for the whole day, or leave window out'
+            yield Complaint(place, f'"{job.window.daily}" runs from an hour to itself', hint)
         elif any(one.hours_of_week is None for one in case.problem.slices or ()):
             message = "the problem's own slices do not say which hours they are"
             yield Complaint(place, message, "give every slice its hours_of_week, or leave slices out")

@@ -19,7 +19,7 @@ def read_in_files(data: dict[str, Any], folder: FilePath, findings: Findings) ->
     for path, holder, key, reader in _file_values(data):
         name = holder[key]
         try:
-            raw = read_file(folder / name)
+            raw = read_file(folder / name, _IF_MISSING[key])
             holder[key] = reader(decode(raw, name), name)
             digests[name] = hashlib.sha256(raw).hexdigest()
         except ProblemFileError as error:
@@ -29,6 +29,14 @@ def read_in_files(data: dict[str, Any], folder: FilePath, findings: Findings) ->
             message, _, hint = str(error).partition("; ")
             findings.add(path, f"{name}: {message}", hint)
     return tuple(sorted(digests.items()))
+
+
+_IF_MISSING = {
+    "profile": "the path counts from the problem file; write there 24 or 48 rows with the multiplier last, "
+    "or name a built-in profile: flat, office-hours, global",
+    "model": "the path counts from the problem file; put the model's Hugging Face config.json there, name a model of "
+    "the catalog (gpumix catalog list models), or write architecture: {…}",
+}
 
 
 def _with_place(finding: Finding, name: str) -> str:
@@ -49,7 +57,10 @@ def _file_values(data: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any], s
 
 
 def _is_path(value: Any, suffix: str) -> bool:
-    return isinstance(value, str) and value.lower().endswith(suffix) and "\0" not in value
+    """Whether a text is meant as a path: by its ending, or because it leads through folders."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    return value.lower().endswith(suffix) or (suffix == ".csv" and (value.startswith(".") or value.endswith("/")))
 
 
 def profile_numbers(text: str, name: str) -> list[float]:

@@ -34,7 +34,7 @@ def note_errors(error: ValidationError, schema: type[BaseModel], data: Any, find
         located = locate(schema, details["loc"])
         misfit = next((found for found in located.members if not _fits(found, data)), None)
         path = located.path if misfit is None else misfit[0]
-        if path in known:
+        if path in known or (details["type"] == "value_error" and _holds(path, data, known)):
             continue
         if misfit is None:
             known.add(path)
@@ -42,6 +42,12 @@ def note_errors(error: ValidationError, schema: type[BaseModel], data: Any, find
         elif not any(_kind(value_at(data, path)) == _member_kind(member) for member in _members(misfit[1])):
             known.add(path)
             findings.add(path, f"expected {describe(misfit[1])}, found {shown(value_at(data, path))}")
+
+
+def _holds(path: Path, data: Any, known: set[Path]) -> bool:
+    """Whether the mapping at `path` has a mistake inside: then what it seems to lack may be just that."""
+    inside = isinstance(value_at(data, path), dict)
+    return inside and any(len(one) > len(path) and one[: len(path)] == path for one in known)
 
 
 def _fits(member: tuple[Path, Any, Any], data: Any) -> bool:
@@ -180,10 +186,18 @@ def describe(annotation: Any) -> str:
     if _is_model(annotation):
         return f"a mapping (keys: {', '.join(keys_of(annotation))})"
     if get_origin(annotation) is list:
-        return f"a list of {_PLURALS.get(describe(get_args(annotation)[0]), 'such')}"
+        return f"a list of {_described_plural(get_args(annotation)[0])}"
     if get_origin(annotation) is dict:
         return f"a mapping from names to {describe(get_args(annotation)[1])}"
     return _WORDS.get(str(getattr(annotation, "__name__", "")), "a value")
+
+
+def _described_plural(annotation: Any) -> str:
+    """`describe`, of several."""
+    one = describe(annotation)
+    if one.startswith("a mapping"):
+        return one.replace("a mapping", "mappings", 1)
+    return _PLURALS.get(one) or (f"values, each {one}" if one != "a value" else "values")
 
 
 _WORDS = {"str": "text", "float": "a number", "int": "a whole number", "bool": "true or false"}
@@ -197,7 +211,7 @@ def suggestion(word: str, choices: Sequence[str], noun: str = "") -> str:
     if close:
         return "did you mean " + " or ".join(f'"{folded[match]}"' for match in close) + "?"
     if not choices:
-        return f"there is no {noun}" if noun else ""
+        return f"there are no {noun}" if noun else ""
     listed = ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
     return f"{noun or 'choices'}: {listed}"
 

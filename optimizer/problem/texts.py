@@ -7,15 +7,15 @@ from optimizer.errors import Finding, ProblemFileError
 MAX_FILE_BYTES = 16 * 2**20
 
 
-def read_file(path: FilePath) -> bytes:
-    """Read a file, or say why not."""
+def read_file(path: FilePath, hint_if_missing: str = "gpumix init writes a problem file to start from") -> bytes:
+    """Read a file, or say why not, and what to write instead."""
     try:
         with path.open("rb") as stream:
             return stream.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        message, hint = "no such file", "gpumix init writes a problem file to start from"
+        message, hint = "no such file", hint_if_missing
     except IsADirectoryError:
-        message, hint = "this is a directory", "name a problem file in it"
+        message, hint = "this is a directory", "name a file in it"
     except (OSError, ValueError) as error:
         message, hint = f"cannot be read: {getattr(error, 'strerror', None) or error}", ""
     raise ProblemFileError([Finding(message, str(path), hint=hint)])

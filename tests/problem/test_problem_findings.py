@@ -4,6 +4,7 @@ import pytest
 
 from catalog.load import load_catalog
 from optimizer.errors import ProblemFileError
+from optimizer.model.timegrid import window_hours
 from optimizer.problem.load import load_problem, parse_problem
 
 BASE = """\
@@ -157,7 +158,7 @@ RULE_CASES = [
     ("deadline: 10 days", "deadline: 0 h", "workloads[1].deadline", "no time to run in"),
     ("deadline: 10 days", 'window: {daily: "22:30-06:00"}', "workloads[1].window.daily", "write whole hours"),
     ("deadline: 10 days", 'window: {daily: "22:00-25:00"}', "workloads[1].window.daily", "write whole hours"),
-    ("deadline: 10 days", 'window: {daily: "0:00-24:00"}', "workloads[1].window.daily", "from an hour to itself"),
+    ("deadline: 10 days", 'window: {daily: "6:00-6:00"}', "workloads[1].window.daily", "from an hour to itself"),
     ("deadline: 10 days", "min_gpus: 8\n    max_gpus: 4", "workloads[1].min_gpus",
      "min_gpus 8 is more than max_gpus 4"),
     ("    tokens: 1e9\n", "", "workloads[1]", "expected exactly one of tokens, dataset, work; found none"),
@@ -185,7 +186,7 @@ RULE_CASES = [
     ("options:", "measurements: [{workload: chat, option: hgy, requests_per_s: 1}]\noptions:",
      "measurements[0].option", 'unknown offer "hgy" (did you mean "hgx"?)'),
     ("options:", "measurements: [{workload: chat, gpu: A100-80GB-SXM, class: a, requests_per_s: 1}]\noptions:",
-     "measurements[0].class", 'unknown class "a" (there is no class'),
+     "measurements[0].class", 'unknown class "a" (there are no classes)'),
     ("options:", "measurements: [{workload: chat, gpu: A100-80GB-SXM, mfu: 0.4}]\noptions:", "measurements[0].mfu",
      'mfu does not say how fast the service "chat" runs (write requests_per_s or tokens_per_s)'),
     ("options:", "measurements: [{workload: chat, option: hgx, requests_per_s: 1}, "
@@ -368,3 +369,46 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
     path = tmp_path / "p.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + BASE.encode())
     assert load_problem(path).problem.name == "base"
+
+
+WORDING_CASES = [
+    (TRAFFIC, "{requests_per_day: 5, profile: hours.csv}", "workloads[0].traffic.profile",
+     "no such file (the path counts from the problem file; write there 24 or 48 rows"),
+    (TRAFFIC, "{requests_per_day: 5, profile: ./}", "workloads[0].traffic.profile", "this is a directory"),
+    ("model: llama-2-7b", "model: my/config.json", "workloads[0].model", "put the model's Hugging Face config.json"),
+    ("term: 12 months", "term: 0 months", "options.quotes[1].term", 'quote "rent" is reserved but has a term of 0'),
+    ("deadline: 10 days", "deadline: 2027-01-01", "workloads[1].deadline",
+     'expected a duration (counted from the start), found the date 2027-01-01 (write e.g. "5 days")'),
+    ("deadline: 10 days", "deadline: 20 months", "workloads[1].deadline", "due at 20 months (start 0 h + 20 months)"),
+    ("options:", "measurements: [{workload: chat, gpu: L4, requests_per_s: .nan}]\noptions:",
+     "measurements[0].requests_per_s", "found .nan"),
+    ("options:", "measurements: [{workload: chat, gpu: L4, class: a, requests_per_s: 1}]\noptions:",
+     "measurements[0].class", "(there are no classes)"),
+    ("options:", "measurements: 5\noptions:", "measurements", "expected a list of mappings (keys: workload, gpu"),
+    ("workloads:\n", "limits: {stock: {hgy: 1}}\nworkloads:\n", "limits.stock.hgy", "(there are no offers)"),
+    ("1.1 USD/h}", "1.1 USD/h}\n    - {name: now, gpu: A100-80GB-SXM, purchase: on-demand, price: 8 USD}",
+     "options.quotes[2].price", "an on-demand node has a price per time"),
+    ("options:\n", "horizon: {months: 1, periods: once}\noptions:\n", "workloads[0].traffic.by_period",
+     "2 multipliers for 1 period "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "path", "message"), WORDING_CASES)
+def test_messages_say_what_to_write_in_plain_words(old, new, path, message):
+    """One mistake is one finding; hints fit the place, nouns their number, articles their noun."""
+    changes = [(old, new)]
+    if "by_period" in path:
+        changes.append((TRAFFIC, "{requests_per_day: 5, by_period: [1, 2]}"))
+    text = changed(*changes)
+    if "stock" in path:
+        text = text.partition("options:")[0] + "options: {catalog: false, existing: [{gpu: L4, nodes: 1}]}\n"
+    found = findings_of(text)
+    assert [finding.path for finding in found] == [path], found
+    assert message in f"{found[0]} "
+
+
+@pytest.mark.parametrize("daily", ["00:00-24:00", "0:00-24:00", "24:00-06:00"])
+def test_a_window_may_be_the_whole_day(daily):
+    """From 0:00 to 24:00 is the whole day, and 24:00 is also midnight."""
+    problem = parse_problem(changed(("deadline: 10 days", f'window: {{daily: "{daily}"}}'))).problem
+    assert len(window_hours(problem.workloads[1].window.daily)) == (24 if daily.endswith("24:00") else 6)

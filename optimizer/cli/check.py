@@ -7,7 +7,7 @@ import typer
 from catalog.load import load_catalog
 from optimizer.cli import EXIT_BAD_INPUT
 from optimizer.cli.common import Common, Format, ProblemFile, records_text, with_common_options
-from optimizer.cli.output import check_outputs
+from optimizer.cli.output import check_outputs, check_spared
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.problem.load import load_problem
 from optimizer.report.words import counted
@@ -24,6 +24,7 @@ def check(file: ProblemFile, common: Common) -> None:
     except ProblemFileError as error:
         _report(error.findings, common)
         raise typer.Exit(EXIT_BAD_INPUT) from None
+    check_spared({"--out": common.out}, file, loaded)
     if common.output is not Format.TABLE:
         common.write(records_text([], common.output, KEYS))
     problem = loaded.problem

@@ -8,7 +8,7 @@ import typer
 
 from optimizer.cli import EXIT_INTERRUPTED
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
-from optimizer.cli.output import check_outputs, write_answer
+from optimizer.cli.output import check_outputs, check_spared, write_answer
 from optimizer.cli.search import Gap, Threads, TimeLimit
 from optimizer.report.compare import comparison_csv, comparison_sections
 
@@ -48,6 +48,7 @@ def compare(
 
     stock = load_catalog(catalog)
     loaded = load_problem(file, stock)
+    check_spared({"--out": common.out}, file, loaded)
     problem, stock = loaded.problem, loaded.catalog or stock
     settings = SolverSettings(gap=gap, time_limit_s=time_limit, threads=threads)
     with progress_text(common) as say:

@@ -1,7 +1,7 @@
 """`gpumix estimate`: what each workload needs and what each GPU yields, without the solver."""
 
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
-from optimizer.cli.output import check_outputs, write_answer
+from optimizer.cli.output import check_outputs, check_spared, write_answer
 from optimizer.report.sizing import sizing_csv, sizing_sections
 
 
@@ -18,6 +18,7 @@ def estimate(file: ProblemFile, common: Common, catalog: CatalogDirectory = None
     check_outputs({"--out": common.out}, {"the problem file": file})
     read = load_catalog(catalog)
     loaded = load_problem(file, read)
+    check_spared({"--out": common.out}, file, loaded)
     document = size_problem(loaded.problem, loaded.catalog or read)
     sections = sizing_sections(document, everything=common.verbose)
     write_answer(document, sections, sizing_csv(document), common)

@@ -4,13 +4,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from optimizer.cli.common import Common, Format
 from optimizer.report.forms import json_text, yaml_text
 from optimizer.report.sections import Section, markdown
+
+if TYPE_CHECKING:
+    from optimizer.problem.load import LoadedProblem
 
 
 def write_answer(document: Any, sections: Sequence[Section], csv: str, common: Common) -> None:
@@ -91,6 +94,22 @@ def check_distinct(outputs: Mapping[str, Path | None], inputs: Mapping[str, str 
             msg = f"{output} is {taken[path]} as well and would be overwritten; name another file"
             raise typer.BadParameter(msg, param_hint=flag)
         taken[path] = f"the file of {flag}"
+
+
+def check_spared(outputs: Mapping[str, Path | None], file: str, loaded: "LoadedProblem") -> None:
+    """Refuse outputs that would overwrite a file which the problem names: traffic, model configurations, prices.
+
+    Raises
+    ------
+    typer.BadParameter
+        If an output is one of them.
+    """
+    folder = Path() if file == "-" else Path(file).parent
+    inputs: dict[str, str | Path | None] = {}
+    for name, _ in loaded.files:
+        beside = folder / name
+        inputs[f"a file of the problem ({name})"] = beside if beside.exists() else name
+    check_distinct(outputs, inputs)
 
 
 def _place(given: str | Path | None) -> Path | None:

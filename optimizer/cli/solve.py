@@ -12,7 +12,7 @@ import typer
 
 from optimizer.cli import EXIT_INTERRUPTED
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
-from optimizer.cli.output import check_outputs, write_answer
+from optimizer.cli.output import check_outputs, check_spared, write_answer
 from optimizer.cli.search import Gap, Threads, TimeLimit
 from optimizer.report.forms import cost_lines_csv
 from optimizer.report.infeasible import shortfall_line
@@ -91,6 +91,7 @@ class _Run:
         started = time.monotonic()
         catalog = load_catalog(self.directory)
         loaded = load_problem(self.file, catalog)
+        check_spared({"--plan": self.plan_path, "--out": self.common.out}, self.file, loaded)
         catalog = loaded.catalog or catalog
         settings = SolverSettings(gap=self.gap, time_limit_s=self.time_limit, threads=self.threads)
         path = self.plan_path

@@ -364,3 +364,18 @@ def test_forms_that_an_answer_cannot_take_are_refused():
         assert result.exit_code == 2
         assert result.stdout == ""
         assert f"cannot be given as {arguments[-1]}" in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("verb", ["check", "estimate", "solve", "compare"])
+def test_files_that_the_problem_names_are_not_overwritten(verb, tmp_path):
+    """A traffic profile beside the problem file is an input, too."""
+    profile = tmp_path / "profile.csv"
+    profile.write_text("hour,multiplier\n" + "".join(f"{hour},1\n" for hour in range(24)))
+    before = profile.read_text()
+    problem = tmp_path / "tiny.yaml"
+    problem.write_text(TINY.replace("profile: office-hours, peak_to_mean: 3", "profile: profile.csv"))
+    assert in_process(verb, problem, "-q", *(["--no-break-even"] if verb == "compare" else [])).exit_code == 0
+    result = in_process(verb, problem, "--out", profile, "-o", "csv")
+    assert result.exit_code == 2
+    assert "a file of the problem" in " ".join(result.stderr.replace("│", " ").split())
+    assert profile.read_text() == before

@@ -204,8 +204,9 @@ def memory_rejection(workload: Service | Batch, gpu: Gpu, replica: Replica, shap
     enough = _enough_gpus(gpu, replica, shape)
     hint = f"; {enough} GPUs per replica would do" if enough else ""
     weights_gb = memory.weight_bytes / BYTES_PER_GB
+    size = f"{weights_gb:.1f}" if weights_gb < _WRITTEN_OUT_GB else f"{weights_gb:.4g}"
     reason = (
-        f"{replica.weights} weights ({weights_gb:{'.1f' if weights_gb < _WRITTEN_OUT_GB else '.4g'}} GB) and one request of "
+        f"{replica.weights} weights ({size} GB) and one request of "
         f"class {shape.name} do not fit the memory of {replica.gpus} × {gpu.gpu_id}{hint}"
     )
     return Rejection(

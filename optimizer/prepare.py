@@ -12,10 +12,13 @@ from optimizer.estimator.types import Estimates
 from optimizer.model.dominance import drop_outclassed
 from optimizer.model.entities import Instance
 from optimizer.model.instance import build_instance
+from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Literature, Supply, list_supply
 from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote, Site
 from optimizer.trace import Assumption
 from optimizer.units import BYTES_PER_GB
+
+HELD_PURCHASES = ("owned", "reserved", "committed-use")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +165,70 @@ def _default_assumptions(problem: Problem, supply: Supply, catalog: Catalog) -> 
     if problem.site:
         yield _electricity(problem.site, catalog)
         yield _said(problem.site.model_fields_set, "pue", "PUE", problem.site.pue, "")
-    offers: list[Quote | ExistingNodes] = [*problem.options.quotes, *problem.options.existing]
-    for quote in offers:
-        owned = quote.purchase == "owned" if isinstance(quote, Quote) else quote.term is None
-        if owned and quote.useful_life is None:
-            months = DEFAULT_USEFUL_LIFE_MONTHS
-            yield Assumption(f"useful life of {quote.name or quote.gpu}", months, "months", "default", "default")
-        if owned and quote.power and quote.idle_power is None:
-            share = DEFAULT_IDLE_SHARE
-            yield Assumption(f"idle power of {quote.name or quote.gpu}", share, "of nameplate", "default", "default")
+    present = {option.option_id for option in supply.options}
+    for name, offer in _own_offers(problem):
+        yield from _owning_defaults(name, offer)
+        if name in present:
+            yield from _delivery_defaults(name, offer)
+    yield from _spot_of_the_catalog(problem, supply)
     dated = [o.price_date for o in supply.options if o.price_date]
     if dated:
         yield Assumption("oldest price considered", min(dated), "", "catalog and quotes", "catalog")
     undated = sum(1 for o in supply.options if not o.price_date and not o.existing_nodes)
     if undated:
         yield Assumption("prices without a date", float(undated), "offers", "catalog and quotes", "catalog")
+
+
+def _own_offers(problem: Problem) -> Iterable[tuple[str, Quote | ExistingNodes]]:
+    """Quotes and existing nodes, by the names that their options have."""
+    yield from ((quote.name, quote) for quote in problem.options.quotes)
+    for index, nodes in enumerate(problem.options.existing, start=1):
+        yield nodes.name or f"existing-{index}-{nodes.gpu}", nodes
+
+
+def _owned(offer: Quote | ExistingNodes) -> bool:
+    return offer.purchase == "owned" if isinstance(offer, Quote) else offer.term is None
+
+
+def _owning_defaults(name: str, offer: Quote | ExistingNodes) -> Iterable[Assumption]:
+    """Life and idle power of owned nodes, where the buyer left them out."""
+    if _owned(offer) and offer.useful_life is None:
+        yield Assumption(f"useful life of {name}", DEFAULT_USEFUL_LIFE_MONTHS, "months", "default", "default")
+    if _owned(offer) and offer.power and offer.idle_power is None:
+        yield Assumption(f"idle power of {name}", DEFAULT_IDLE_SHARE, "of nameplate", "default", "default")
+
+
+def _delivery_defaults(name: str, offer: Quote | ExistingNodes) -> Iterable[Assumption]:
+    """What is worth, costs and goes missing nothing unless the buyer says otherwise."""
+    given, owned = offer.model_fields_set, _owned(offer)
+    if owned and offer.residual is None:
+        end = DEFAULT_RESIDUAL_FRACTION
+        yield Assumption(f"worth of {name} at the end of its life", end, "share of price", "default", "default")
+    if owned and not offer.maintenance:
+        yield _said(given, "maintenance", f"maintenance of {name}", 0.0, "/year")
+    held = not isinstance(offer, Quote) or offer.purchase in HELD_PURCHASES
+    if held and isinstance(offer, Quote) and not offer.lead_time:
+        yield _said(given, "lead_time", f"lead time of {name}", 0.0, "months")
+    if held and offer.availability == 1:
+        yield _said(given, "availability", f"availability of {name}", 1.0, "share of hours")
+    if isinstance(offer, Quote) and not offer.interruptions_per_hour and _may_be_taken_back(offer):
+        yield _never_taken_back(f"interruptions of {name}", said="interruptions_per_hour" in given)
+
+
+def _may_be_taken_back(quote: Quote) -> bool:
+    return quote.purchase == "spot" if quote.interruptible is None else quote.interruptible
+
+
+def _spot_of_the_catalog(problem: Problem, supply: Supply) -> Iterable[Assumption]:
+    """One line for all interruptible offers that nobody gives a rate for."""
+    own = {name for name, _ in _own_offers(problem)}
+    if any(o.interruptible and not o.interruptions_per_node_hour and o.option_id not in own for o in supply.options):
+        yield _never_taken_back("interruptions of the catalog's spot offers")
+
+
+def _never_taken_back(name: str, *, said: bool = False) -> Assumption:
+    source = "problem file" if said else "default: spot capacity is planned as if never taken back"
+    return Assumption(name, 0.0, "per node-hour", source, "user" if said else "default")
 
 
 def _electricity(site: Site, catalog: Catalog) -> Assumption:

@@ -7,7 +7,7 @@ from catalog.schema import ResaleValue, TypicalDiscount
 from optimizer.audit.document import Answer, plain
 from optimizer.audit.report import Checker
 from optimizer.audit.sources import CatalogRows
-from optimizer.audit.supply import IDLE_SHARE, USEFUL_LIFE_MONTHS
+from optimizer.audit.supply import IDLE_SHARE, RESIDUAL_AT_END, USEFUL_LIFE_MONTHS
 from optimizer.estimator.types import Estimates
 from optimizer.problem.schema import ExistingNodes, Problem, Quote
 
@@ -56,14 +56,7 @@ def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | st
     if problem.site:
         yield "electricity", problem.site.electricity
         yield "PUE", problem.site.pue
-    offers: list[Quote | ExistingNodes] = [*problem.options.quotes, *problem.options.existing]
-    for offer in offers:
-        owned = offer.term is None if isinstance(offer, ExistingNodes) else offer.purchase == "owned"
-        name = offer.name or offer.gpu
-        if owned and offer.useful_life is None:
-            yield f"useful life of {name}", USEFUL_LIFE_MONTHS
-        if owned and offer.power and offer.idle_power is None:
-            yield f"idle power of {name}", IDLE_SHARE
+    yield from _of_own_offers(answer, problem)
     for terms in problem.options.discounts:
         named = ", ".join(part for part in (terms.provider, terms.gpu, terms.option, terms.purchase) if part)
         if terms.price is None:
@@ -76,3 +69,36 @@ def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | st
     undated = sum(not option.price_date and not option.existing_nodes for option in answer.inputs.options)
     if undated:
         yield "prices without a date", float(undated)
+
+
+def _of_own_offers(answer: Answer, problem: Problem) -> Iterator[tuple[str, float]]:
+    """What quotes, existing nodes and spot offers leave open, by the name of the option."""
+    own: dict[str, Quote | ExistingNodes] = {quote.name: quote for quote in problem.options.quotes}
+    for index, nodes in enumerate(problem.options.existing):
+        own[nodes.name or f"existing-{index + 1}-{nodes.gpu}"] = nodes
+    options = {option.option_id: option for option in answer.inputs.options}
+    for name, offer in own.items():
+        owned = offer.term is None if isinstance(offer, ExistingNodes) else offer.purchase == "owned"
+        if owned and offer.useful_life is None:
+            yield f"useful life of {name}", USEFUL_LIFE_MONTHS
+        if owned and offer.power and offer.idle_power is None:
+            yield f"idle power of {name}", IDLE_SHARE
+        if name in options:
+            yield from _of_delivery(name, offer, owned=owned)
+    spot = [option for option in options.values() if option.interruptible and not option.interruptions_per_node_hour]
+    yield from ((f"interruptions of {option.option_id}", 0.0) for option in spot if option.option_id in own)
+    if any(option.option_id not in own for option in spot):
+        yield "interruptions of the catalog's spot offers", 0.0
+
+
+def _of_delivery(name: str, offer: Quote | ExistingNodes, *, owned: bool) -> Iterator[tuple[str, float]]:
+    """Worth at the end of life, maintenance, lead time and availability that count as nothing said."""
+    if owned and offer.residual is None:
+        yield f"worth of {name} at the end of its life", RESIDUAL_AT_END
+    if owned and offer.maintenance == 0:
+        yield f"maintenance of {name}", 0.0
+    by_the_hour = isinstance(offer, Quote) and offer.purchase in ("on-demand", "spot")
+    if isinstance(offer, Quote) and not by_the_hour and offer.lead_time == 0:
+        yield f"lead time of {name}", 0.0
+    if not by_the_hour and offer.availability == 1:
+        yield f"availability of {name}", 1.0

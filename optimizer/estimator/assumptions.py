@@ -38,8 +38,8 @@ def assumptions_of(
     elif isinstance(workload, Batch):
         yield from _serving(workload)
         prompt, output = batch_lengths(workload)
-        kind = _said(workload, "requests")
-        yield Assumption(f"{workload.name}: tokens per request", f"{prompt:.0f} + {output:.0f}", "tokens", _FILE, kind)
+        said = _said(workload, "requests")
+        yield Assumption(f"{workload.name}: tokens per request", f"{prompt:.0f} + {output:.0f}", "tokens", *said)
     else:
         yield from _of_training(workload, model, jobs)
 
@@ -50,8 +50,9 @@ def _both(
     return (*services, *jobs)
 
 
-def _said(workload: AnyWorkload, field: str) -> str:
-    return "user" if field in workload.model_fields_set else "default"
+def _said(workload: AnyWorkload, field: str) -> tuple[str, str]:
+    """Source and kind of what the file says, or leaves to its default."""
+    return (_FILE, "user") if field in workload.model_fields_set else ("default", "default")
 
 
 def _measured(name: str, estimate: ServiceEstimate | JobEstimate) -> Assumption:
@@ -70,8 +71,8 @@ def _constant(name: str, label: str, kind: str = "estimate") -> Assumption:
 
 def _serving(workload: Service | Batch) -> Iterator[Assumption]:
     name = workload.name
-    yield Assumption(f"{name}: weights", _text(workload.weights), "format", _FILE, _said(workload, "weights"))
-    yield Assumption(f"{name}: KV cache", workload.kv, "format", _FILE, _said(workload, "kv"))
+    yield Assumption(f"{name}: weights", _text(workload.weights), "format", *_said(workload, "weights"))
+    yield Assumption(f"{name}: KV cache", workload.kv, "format", *_said(workload, "kv"))
     if workload.max_batch is not None:
         yield Assumption(f"{name}: most sequences at once", workload.max_batch, "sequences", _FILE, "user")
     else:
@@ -120,9 +121,9 @@ def _of_training(
         kind = "user" if "bytes_per_token" in job.dataset.model_fields_set else "default"
         source = "OPT: 800 GB of text were 180e9 tokens (arXiv 2205.01068)" if kind == "default" else _FILE
         yield Assumption(f"{name}: bytes per token", job.dataset.bytes_per_token, "bytes/token", source, kind)
-    yield Assumption(f"{name}: sequence", plan.sequence, "tokens", _FILE, _said(job, "sequence"))
+    yield Assumption(f"{name}: sequence", plan.sequence, "tokens", *_said(job, "sequence"))
     for field in ("precision", "stack", "sharding", "optimizer"):
-        yield Assumption(f"{name}: {field}", getattr(job, field), "", _FILE, _said(job, field))
+        yield Assumption(f"{name}: {field}", getattr(job, field), "", *_said(job, field))
     for field in ("offload", "optimizer_in_backward", "chunked_loss", "gradient_accumulation"):
         if field in job.model_fields_set:
             value = getattr(job, field)
@@ -130,8 +131,8 @@ def _of_training(
             yield Assumption(f"{name}: {field}", shown, "", _FILE, "user")
     said = "micro_batch" in job.model_fields_set
     micro_batch = job.micro_batch if said else "largest that fits"
-    yield Assumption(f"{name}: micro-batch", micro_batch, "sequences", _FILE, _said(job, "micro_batch"))
-    yield Assumption(f"{name}: recompute", plan.recompute, "", _FILE, _said(job, "recompute"))
+    yield Assumption(f"{name}: micro-batch", micro_batch, "sequences", *_said(job, "micro_batch"))
+    yield Assumption(f"{name}: recompute", plan.recompute, "", *_said(job, "recompute"))
     yield Assumption(f"{name}: model FLOP per token", model_flop_per_token(plan), "FLOP", str(model.ref), "estimate")
     if job.mfu is not None:
         yield Assumption(f"{name}: MFU", job.mfu, "1", _FILE, "user")

@@ -109,7 +109,8 @@ def test_limits_reached():
 def test_dates_assumptions_and_next_steps(text):
     """The oldest price date, the kind of each assumption and the next commands are on the page."""
     assert "Oldest price in this plan: 2026-10-01" in text
-    assert "prices without a date" in text
+    assert "more in the plan file (`assumptions`)" in text
+    assert "prices without a date" in {one["name"] for one in solved(TINY)["assumptions"]}
     assert "default" in text
     for step in ("gpumix explain p.json", "gpumix audit p.json", "gpumix compare tiny.yaml"):
         assert step in text

@@ -2,7 +2,8 @@
 
 Two names are the same if their words agree without case, punctuation and order ("H100-SXM-80GB" is "H100-80GB-SXM"),
 or their letters agree without separators, save between digits ("rtx4090"; but "llama-27b" is not "llama-2-7b"). What
-that does not reach stands in `aliases.csv`; a name with several rows there is ambiguous.
+that does not reach stands in `aliases.csv`; a name with several rows there is ambiguous. Names of what the catalog
+lacks, near as they look to others, stand there with what may be offered for them (`gpu-other`), or with nothing.
 """
 
 import difflib
@@ -16,12 +17,14 @@ from catalog.rows import read_raw_rows
 
 Key = tuple[str, ...]
 
-KINDS = ("gpu", "gpu-word", "model", "model-word")
+KINDS = ("gpu", "gpu-word", "gpu-other", "model", "model-word", "model-other")
+_WITHOUT_TARGET = ("-word", "-other")
+_LETTERS_FOR_DIGITS = str.maketrans("oil", "011")
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """One row of `aliases.csv`: `name` may mean the id `target` (kind gpu, model) or carries no meaning (…-word)."""
+    """One row of `aliases.csv`: `name` may mean the id `target` (kind gpu, model), or no id (…-word, …-other)."""
 
     kind: str
     name: str
@@ -35,17 +38,25 @@ def read_aliases(path: Traversable, label: str) -> tuple[Alias, ...]:
         alias = Alias(row["kind"], row["alias"], row["target"])
         if alias.kind not in KINDS:
             raise CatalogFileError(label, row.line, "kind", f"{alias.kind!r} is not one of {', '.join(KINDS)}")
-        if not alias.name or not (alias.target or alias.kind.endswith("-word")):
+        if not alias.name or not (alias.target or alias.kind.endswith(_WITHOUT_TARGET)):
             raise CatalogFileError(label, row.line, "alias", "an alias needs a name and the id it means")
         aliases.append(alias)
     return tuple(aliases)
 
 
 class AliasTable:
-    """Names of one kind (GPU or model). `ignored_words` carry no meaning ("nvidia", "instruct")."""
+    """Names of one kind (GPU or model).
+
+    `ignored_words` carry no meaning ("nvidia", "instruct"); `others` are names of what is no row, with what to offer.
+    """
 
     def __init__(
-        self, kind: str, ids: Iterable[str], aliases: Iterable[tuple[str, str]], ignored_words: Collection[str] = ()
+        self,
+        kind: str,
+        ids: Iterable[str],
+        aliases: Iterable[tuple[str, str]],
+        ignored_words: Collection[str] = (),
+        others: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._kind = kind
         self._ids = tuple(ids)
@@ -56,6 +67,10 @@ class AliasTable:
             self._add(alias, target)
         self._own: dict[Key, str] = {key: row_id for row_id in self._ids for key in self._keys(row_id)}
         self._names.update({row_id.casefold(): row_id for row_id in self._ids})
+        self._others: dict[Key, list[str]] = {}
+        for other, target in others:
+            for key in self._keys(other):
+                self._others.setdefault(key, []).extend([target] if target else [])
 
     def resolve(self, name: str) -> str:
         """The id that `name` means. Raises AmbiguousNameError with the choices, or UnknownNameError."""
@@ -77,9 +92,14 @@ class AliasTable:
         return ()
 
     def suggestions(self, name: str) -> tuple[str, ...]:
-        """Up to three ids whose names look like `name`."""
-        near = difflib.get_close_matches(name.casefold(), self._names, n=6, cutoff=0.6)
-        return tuple(dict.fromkeys(self._names[text] for text in near))[:3]
+        """Up to three ids whose names look like `name`; first what it means with its digits written as digits."""
+        for key in self._keys(name):
+            if key in self._others:
+                return tuple(dict.fromkeys(self._others[key]))
+        meant = self.candidates(_with_digits(name))
+        near = difflib.get_close_matches(_with_digits(name), self._names, n=6, cutoff=0.6)
+        near += difflib.get_close_matches(name.casefold(), self._names, n=6, cutoff=0.6)
+        return tuple(dict.fromkeys((*meant, *(self._names[text] for text in near))))[:3]
 
     def unknown_targets(self) -> Mapping[str, str]:
         """Aliases that point to an id that is not in the catalog."""
@@ -99,3 +119,12 @@ def _words(name: str) -> list[str]:
     """Lower-case words of the last part of a path; socket generations (SXM4, SXM5) count as SXM."""
     words = re.findall(r"[a-z0-9]+", re.sub(r"(\d)\.(\d)", r"\1point\2", name.casefold().rsplit("/", 1)[-1]))
     return ["sxm" if re.fullmatch(r"sxm\d", word) else word for word in words]
+
+
+def _with_digits(name: str) -> str:
+    """The name in lower case with letters that look like digits as such, where they follow a digit: h10o is h100."""
+    return re.sub(r"(?<=\d)[oil]+(?=[oil\d]*(?![a-z]))|(?<=[a-z])[oil]+(?=\d)", _digits, name.casefold())
+
+
+def _digits(found: re.Match[str]) -> str:
+    return found[0].translate(_LETTERS_FOR_DIGITS)

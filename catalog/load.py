@@ -251,7 +251,8 @@ class Catalog:
     def _alias_table(self, noun: str, kind: str, ids: Iterable[str]) -> AliasTable:
         pairs = [(alias.name, alias.target) for alias in self._alias_rows if alias.kind == kind]
         words = [alias.name for alias in self._alias_rows if alias.kind == f"{kind}-word"]
-        return AliasTable(noun, ids, pairs, words)
+        others = [(alias.name, alias.target) for alias in self._alias_rows if alias.kind == f"{kind}-other"]
+        return AliasTable(noun, ids, pairs, words, others)
 
     @cached_property
     def _alias_rows(self) -> tuple[Alias, ...]:

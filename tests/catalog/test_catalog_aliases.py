@@ -82,6 +82,31 @@ def test_a_near_miss_gets_a_suggestion(name: str, suggestion: str) -> None:
     assert suggestion in caught.value.suggestions
 
 
+@pytest.mark.parametrize(
+    ("name", "suggestions"),
+    [
+        ("H10O", ("H100-80GB-PCIe", "H100-80GB-SXM", "H100-94GB-NVL")),
+        ("H1O0-SXM", ("H100-80GB-SXM",)),
+        ("B2OO", ("B200-SXM",)),
+        ("l4Os", ("L40S",)),
+        ("MI300", ("MI300X",)),
+        ("MI300A", ()),
+        ("Quadro RTX 6000", ()),
+        ("NVIDIA Quadro RTX-6000", ()),
+        ("Quadro RTX 8000", ()),
+    ],
+)
+def test_what_is_offered_is_what_was_meant_first_and_never_another_product(
+    name: str, suggestions: tuple[str, ...]
+) -> None:
+    """Letters for digits are a slip; a card that the catalog lacks is not the one whose name looks like it."""
+    with pytest.raises(UnknownNameError) as caught:
+        CATALOG.gpu(name)
+    offered = caught.value.suggestions
+    assert offered[: len(suggestions)] == suggestions
+    assert bool(offered) == bool(suggestions)
+
+
 def test_a_wholly_unknown_name_gets_no_suggestion() -> None:
     """No random GPU is offered for a name that resembles none."""
     with pytest.raises(UnknownNameError, match="the catalog has no such GPU") as caught:

@@ -84,7 +84,9 @@ class LazyGroup(TyperGroup):
 def _guarded(run: Callable[[], Any]) -> Any:
     try:
         return run()
-    except _CONTROL_FLOW:
+    except _CONTROL_FLOW as error:
+        if hasattr(error, "message"):
+            error.message = str(error.message).removeprefix("Value error, ")  # pydantic's words, in newer typers
         raise
     except KeyboardInterrupt:
         _leave("interrupted", EXIT_INTERRUPTED)

@@ -30,3 +30,11 @@ def test_the_file_written_is_said(tmp_path, monkeypatch, name, file):
     assert f"{file} written" in result.stderr
     problem = load_problem(tmp_path / file, load_catalog()).problem
     assert problem.name == name.removeprefix("sub/").removesuffix(".yaml")
+
+
+def test_a_choice_that_is_none_is_told_in_plain_words():
+    """An unknown form of output names the forms, without the words of the libraries below."""
+    result = CliRunner().invoke(app, ["init", "--list", "-o", "xml"], prog_name="gpumix")
+    assert result.exit_code == 2
+    assert "'xml' is not one of 'table', 'json'" in result.stderr.replace("\n", " ")
+    assert "Value error" not in result.stderr

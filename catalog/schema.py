@@ -159,6 +159,8 @@ class TypicalDiscount:
     high_fraction: float
     providers: str
     """Providers of whom it may be expected, by spaces."""
+    not_offers: str | None
+    """Patterns of ids of their offers, by spaces, of which it may not: hosts that are third parties."""
     confidence: str
     notes: str
     ref: SourceRef

@@ -60,9 +60,15 @@ def estimated_reservations(
     published = {(*o.pool, o.term_months) for o in listed if o.purchase_option == "reserved"}
     for offer in listed if level else ():
         for discount in typical if offer.purchase_option == "on-demand" else ():
-            expected = offer.provider in discount.providers.split()
-            if expected and (*offer.pool, discount.term_months) not in published:
+            if _expected(offer, discount) and (*offer.pool, discount.term_months) not in published:
                 yield _estimated(offer, discount, level or "mid", problem.currency)
+
+
+def _expected(offer: Option, discount: TypicalDiscount) -> bool:
+    """Whether the provider sells reservations of such offers, as marketplaces and third parties' hosts do not."""
+    barred = (discount.not_offers or "").lower().split()
+    named = any(fnmatchcase(offer.option_id.lower(), pattern) for pattern in barred)
+    return offer.provider in discount.providers.split() and not named
 
 
 def _estimated(offer: Option, discount: TypicalDiscount, level: str, currency: str) -> Option:

@@ -77,6 +77,15 @@ def test_a_private_price_has_its_own_day() -> None:
     assert left_out[P5] == "price of unknown date is past price_age_limit"
 
 
+def test_no_reservation_is_guessed_for_hosts_of_third_parties() -> None:
+    """What private persons or marketplaces rent out on demand is not reserved for years; a cloud's own nodes are."""
+    text = HEAD + "\noptions: {providers: {allow: [runpod, vast, openrelay]}, estimated_discounts: high}"
+    listed = prepare(parse_problem(text, catalog=CATALOG).problem, CATALOG, TODAY).supply.options
+    guessed = [one for one in listed if one.option_id.endswith("-estimate")]
+    assert guessed
+    assert not [one.option_id for one in guessed if one.provider != "runpod" or "COMMUNITY" in one.option_id]
+
+
 def test_servers_are_discounted_only_where_owning_is_named() -> None:
     """An agreement with a cloud says nothing of what a server costs."""
     site, bought = "site: {electricity: 0.1 USD/kWh}", "purchase: [owned]"

@@ -13,6 +13,8 @@ _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
 _MONEY_MARKS = re.compile(r"^(US)?\$\s*|^USD\s*|\s*USD(/h(our)?)?$|\s*(US)?\$$")
 
+_MEMORY_UNIT = re.compile(r"\s*(gb|gib|g|mb|mib)$", re.IGNORECASE)
+
 MIB_PER_GIB = 1024
 BYTES_PER_MIB = 2**20
 BYTES_PER_GB = 1e9
@@ -70,6 +72,18 @@ def sizes_of_mib(mib: float) -> tuple[float, ...]:
 def sizes_of_gb(gb: float) -> tuple[float, ...]:
     """What a figure in a GB field may be in GB as sold: GB, or GiB (22 → 23.6, an L4 of 24)."""
     return (gb, gb * GB_PER_GIB)
+
+
+def memory_sizes(text: str) -> tuple[float, ...]:
+    """What a memory cell (`80`, `80GB`, `80 GiB`, `81920 MiB`) may be in GB as sold; nothing where it is empty or 0.
+
+    Raises ValueError for what is no number with one of these units.
+    """
+    said = _MEMORY_UNIT.search(text.strip())
+    value = number(text.strip()[: said.start()] if said else text)
+    if not value:
+        return ()
+    return sizes_of_mib(value) if said and said[1].casefold().startswith("m") else sizes_of_gb(value)
 
 
 def distance(sizes: Iterable[float], sold_gb: float) -> float:

@@ -6,9 +6,10 @@ from datetime import date
 
 from catalog.checks import BILLING_STEPS, PURCHASE_OPTIONS
 from catalog.errors import CatalogFileError
-from catalog.importing.cells import number, optional_number, sizes_of_gb, whole_count
+from catalog.importing.cells import memory_sizes, number, optional_number, whole_count
+from catalog.importing.headers import Header
 from catalog.importing.names import Clues, GpuMatcher
-from catalog.importing.offers import ImportRun, PriceRow
+from catalog.importing.offers import HIGHEST_PRICE, LOWEST_PRICE, ImportRun, PriceRow
 from catalog.importing.tables import TextTable
 
 REQUIRED = ("gpu", "price")
@@ -25,8 +26,11 @@ _OPTION_WORDS = {
 
 
 def read_generic(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None:
-    """Add the offers of a table with our columns to `run`. Raises CatalogFileError for an unknown column in the map."""
-    places = _places(table, dict(run.settings.columns))
+    """Add the offers of a table with our columns to `run`.
+
+    Raises CatalogFileError for an unknown column in the map, and for one of the file that it should name.
+    """
+    places = _places(table, dict(run.settings.columns), run)
     for line, cells in table.rows:
         run.lines_read += 1
         if len(cells) != len(table.header):
@@ -42,15 +46,17 @@ def read_generic(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None:
             run.rows.append(row)
 
 
-def _places(table: TextTable, columns: Mapping[str, str]) -> dict[str, int]:
-    """Where each of our columns stands in the file."""
+def _places(table: TextTable, columns: Mapping[str, str], run: ImportRun) -> dict[str, int]:
+    """Where each of our columns stands in the file; the others are noted in `run`."""
     ours = (*REQUIRED, *OPTIONAL)
     unknown = [name for name in columns if name not in ours]
     if unknown:
         msg = f"columns: {', '.join(unknown)} is none of {', '.join(ours)}"
         raise CatalogFileError(table.label, 1, None, msg)
-    theirs = {name: columns.get(name, name) for name in ours}
+    header = Header(table.header, table.label)
+    theirs = {name: header.find(columns.get(name, name)) for name in ours}
     found = table.columns([theirs[name] for name in (*REQUIRED, *columns)], [theirs[name] for name in OPTIONAL])
+    run.unread_columns = header.unread({name: theirs[name] for name in ours if theirs[name] in found})
     return {name: found[theirs[name]] for name in ours if theirs[name] in found}
 
 
@@ -68,17 +74,19 @@ def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRu
         run.drop(line, "fraction-of-gpu" if said_count and said_count > 0 else "no-count", cells["gpus_per_node"])
         return None
     if price is None or price <= 0:
-        run.drop(line, "no-price", f"{cells['gpu']}: {cells['price'] or 'no price'}")
+        said = f"{price:g} is negative" if price else cells["price"] or "no price"
+        run.drop(line, "no-price", f"{cells['gpu']}: {said}")
+        return None
+    if not LOWEST_PRICE <= price <= HIGHEST_PRICE:
+        run.drop(line, "price-out-of-range", f"{cells['gpu']}: {cells['price']}")
         return None
     gpu_id = _gpu(line, cells, count, matcher, run)
     return _offer(line, cells, gpu_id, count, price * _times(cells.get("per", ""), count)) if gpu_id else None
 
 
 def _gpu(line: int, cells: Mapping[str, str], count: int, matcher: GpuMatcher, run: ImportRun) -> str:
-    memory = number(cells.get("gpu_memory_gb", ""))
-    match = matcher.match(
-        Clues(cells["gpu"], sizes_of_gb(memory) if memory else (), cells.get("instance_type", ""), count)
-    )
+    sizes = memory_sizes(cells.get("gpu_memory_gb", ""))
+    match = matcher.match(Clues(cells["gpu"], sizes, cells.get("instance_type", ""), count))
     if match.code:
         run.drop(line, match.code, match.detail)
     elif match.remark:

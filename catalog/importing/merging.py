@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from catalog.importing.offers import ImportRun, PriceRow
+from catalog.importing.offers import HIGHEST_PRICE, LOWEST_PRICE, ImportRun, PriceRow
 
 SAME_PRICE = 1e-6
 
@@ -13,6 +13,7 @@ def merge(run: ImportRun) -> None:
     """Settle what the rows of a run say together; changes `run`."""
     if run.settings.per_gpu:
         run.rows = [replace(row, price=round(row.price * row.gpus_per_node, 6)) for row in run.rows]
+    run.rows = list(_with_possible_prices(run))
     run.rows = list(_one_per_offer(run))
     run.rows = list(_with_scaled_prices(run))
     run.rows = list(_with_real_spot(run))
@@ -24,6 +25,14 @@ def identity(row: PriceRow) -> tuple[object, ...]:
     """What makes two rows the same offer."""
     term = (row.extra or {}).get("term_months", "")
     return (row.region, row.instance_type, row.purchase_option, row.gpu_id, row.gpus_per_node, row.flags, term)
+
+
+def _with_possible_prices(run: ImportRun) -> Iterable[PriceRow]:
+    for row in run.rows:
+        if LOWEST_PRICE <= row.price <= HIGHEST_PRICE:
+            yield row
+        else:
+            run.drop(row.line, "price-out-of-range", f"{_named(row)}: {row.price:g}")
 
 
 def _one_per_offer(run: ImportRun) -> Iterable[PriceRow]:

@@ -4,9 +4,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 
+LOWEST_PRICE, HIGHEST_PRICE = 1e-6, 1e6
+"""USD per hour: what is beyond them is no price of a node or GPU (another unit, a sum, a test entry)."""
+
 DROPPED = {
     "no-gpu": "row without GPU (CPU only)",
     "no-price": "price missing, 0 or negative: unknown, not free",
+    "price-out-of-range": "price below 0.000001 or above 1,000,000 USD per hour: no price of a node",
     "no-spot": "spot price 0 or negative: no spot market",
     "spot-is-on-demand": "spot price equals the on-demand price: no spot market",
     "auction-floor": "spot price is the floor of an auction, not what is paid",
@@ -99,6 +103,8 @@ class ImportRun:
     dropped: list[Note] = field(default_factory=list)
     remarks: list[Note] = field(default_factory=list)
     lines_read: int = 0
+    unread_columns: list[str] = field(default_factory=list)
+    """Columns of the form `csv` that stand for none of ours."""
 
     def drop(self, line: int, code: str, detail: str) -> None:
         """Leave something out, saying why."""

@@ -220,6 +220,8 @@ def _tell(found: _Imported, common: Common) -> None:
     where = f", written to {found.path}" if found.path else ""
     offers = counted(len(run.rows), "offer")
     common.say(f"{run.settings.label}: {counted(run.lines_read, 'row')}, {offers} of {run.settings.provider}{where}")
+    if run.unread_columns:
+        common.say(f"  not read: {counted(len(run.unread_columns), 'column')}: {', '.join(run.unread_columns)}")
     for counts, words, verb in ((run.counts(), DROPPED, "dropped"), (run.remark_counts(), REMARKS, "note")):
         for code, count in counts.items():
             common.say(f"  {verb} {count:,}: {words[code]}")
@@ -257,6 +259,7 @@ def import_document(found: _Imported, *, with_offers: bool) -> dict[str, Any]:
         "priced_on": settings.priced_on.isoformat() if settings.priced_on else None,
         "rows_read": run.lines_read,
         "offer_count": len(run.rows),
+        "unread_columns": run.unread_columns,
         "written_to": str(found.path) if found.path else None,
         "dropped_by_reason": run.counts(),
         "dropped": [

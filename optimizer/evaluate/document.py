@@ -29,8 +29,16 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
             "unreadable": evaluation.unreadable,
             "predictions": len(evaluation.predictions),
             "scored": len(scored),
+            "scored_without_mark": len(scored) if evaluation.missing_mark else 0,
         },
+        "notes": _notes(evaluation),
     }
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    if not evaluation.missing_mark:
+        return []
+    return [f"no column {evaluation.missing_mark}: all rows are scored, also any that are not comparable"]
 
 
 def row_record(prediction: Prediction) -> dict[str, Any]:

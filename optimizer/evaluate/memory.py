@@ -4,17 +4,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import AmbiguousNameError, UnknownNameError
 from catalog.load import Catalog
 from optimizer.estimator.constants import constant
 from optimizer.estimator.training_memory import TrainingPlan, training_memory
-from optimizer.evaluate.rows import positive, publication, required_positive, text
+from optimizer.evaluate.rows import gpu_of, positive, publication, required_positive, text
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
 from optimizer.units import BYTES_PER_GB, BYTES_PER_GIB
 
 TARGET = "mem_per_gpu"
 _UNITS = {"GB": BYTES_PER_GB, "GiB": BYTES_PER_GIB}
+_UNNAMED_GPU = re.compile(r"any|unstated|not stated|\d+ ?gb card", re.IGNORECASE)
+"""What tables write on purpose for no GPU in particular."""
+_SCOPE = re.compile(
+    r"\b(peak|max gpu ram|vram|nvidia-smi|sum|total|activations only|states only|optimizer only|upper bound|fits on|"
+    r"that worked|that fits)\b",
+    re.IGNORECASE,
+)
 _BOUNDS = ("that fits", "upper bound", "fits on", "that worked")
 _UNSAID_TOKENS = 1_024
 _UNSAID_RANK = 32
@@ -50,7 +56,7 @@ def is_scored(row: Mapping[str, str]) -> bool:
 
 
 def _is_bound(row: Mapping[str, str]) -> bool:
-    return any(word in text(row, "scope") for word in _BOUNDS)
+    return any(word in text(row, "scope").lower() for word in _BOUNDS)
 
 
 def unit_of(row: Mapping[str, str]) -> int:
@@ -74,11 +80,40 @@ def measured_bytes(row: Mapping[str, str]) -> float:
 
 
 def _gpu_name(row: Mapping[str, str], catalog: Catalog) -> str:
-    """Catalog id where the name has one; memory does not depend on the GPU, so any other name will do."""
-    try:
-        return catalog.gpu(text(row, "gpu")).gpu_id
-    except (UnknownNameError, AmbiguousNameError):
-        return text(row, "gpu") or "not stated"
+    """Catalog id, or the name as it is where it means several or none in particular: memory does not depend on it.
+
+    Raises
+    ------
+    NotPredictableError
+        If the catalog does not know the name, or if there is none.
+    """
+    name = text(row, "gpu")
+    if _UNNAMED_GPU.fullmatch(name):
+        return name
+    if name.casefold() in ("", "nan"):
+        msg = "column gpu is empty; write a GPU, or any if the figure is of none in particular"
+        raise NotPredictableError(msg)
+    if len(catalog.gpu_candidates(name)) > 1:
+        return name
+    return gpu_of(row, catalog).gpu_id
+
+
+def scope_of(row: Mapping[str, str]) -> str:
+    """What of the memory was measured, in lower case.
+
+    Raises
+    ------
+    NotPredictableError
+        If it holds no word that the estimator knows.
+    """
+    scope = text(row, "scope")
+    if not _SCOPE.search(scope):
+        msg = (
+            f"scope {scope!r} is not known; write peak, activations only, model states only, nvidia-smi or TOTAL, "
+            "alone or among other words"
+        )
+        raise NotPredictableError(msg)
+    return scope.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +142,7 @@ class MeasuredMemory:
             return sum(terms[name] for name in _STATES)
         if "nvidia-smi" not in self.scope:
             terms["context"] = 0.0
-        return sum(terms.values()) * (self.gpus if re.search("SUM|TOTAL", self.scope) else 1)
+        return sum(terms.values()) * (self.gpus if re.search(r"\b(sum|total)\b", self.scope) else 1)
 
 
 def run_of(row: Mapping[str, str], catalog: Catalog) -> MeasuredMemory:
@@ -118,7 +153,7 @@ def run_of(row: Mapping[str, str], catalog: Catalog) -> MeasuredMemory:
     said = re.search(r"(?:DP|Nd)=(\d+)", text(row, "sharding"))
     copies = int(said[1]) if said else gpus / (size * stages * (positive(row, "cp") or 1))
     return MeasuredMemory(
-        plan_of(row, model), size, max(1, int(copies)), stages, text(row, "scope"), gpus, model.shape_known
+        plan_of(row, model), size, max(1, int(copies)), stages, scope_of(row), gpus, model.shape_known
     )
 
 

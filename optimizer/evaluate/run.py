@@ -23,6 +23,10 @@ REQUIRED_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+MARK_COLUMNS: Mapping[str, str] = {"inference": "quality", "training": "eval_use", "memory": "measured"}
+"""Column whose marks tell comparable rows from others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """Outcome for a file. `unreadable` rows are among `not_predicted`; their reasons name the cell at fault."""
@@ -32,6 +36,8 @@ class Evaluation:
     predictions: tuple[Prediction, ...]
     not_predicted: tuple[NotPredicted, ...]
     unreadable: int
+    missing_mark: str = ""
+    """Column that would tell which rows are comparable, if the file lacks it: all rows are scored then."""
 
     @property
     def scored(self) -> tuple[Prediction, ...]:
@@ -80,7 +86,11 @@ def evaluate_rows(kind: Kind, rows: list[MeasuredRow], catalog: Catalog) -> Eval
             missing.append(found)
         else:
             predictions.extend(found)
-    return Evaluation(kind, len(rows), tuple(predictions), tuple(missing), unreadable)
+    mark = MARK_COLUMNS[kind]
+    lacks_mark = bool(rows) and not any(mark in row.cells for row in rows)
+    return Evaluation(
+        kind, len(rows), tuple(predictions), tuple(missing), unreadable, missing_mark=mark if lacks_mark else ""
+    )
 
 
 def _sound(row: MeasuredRow) -> MeasuredRow:

@@ -7,13 +7,12 @@ from catalog.load import Catalog
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
 from optimizer.estimator.jobs import training_range
-from optimizer.estimator.roofline import half_precision_flop_per_s
-from optimizer.estimator.training import gpu_seconds_per_token, sustained_peak_flop_per_s
+from optimizer.estimator.training import gpu_seconds_per_token
 from optimizer.estimator.training_memory import TrainingPlan
-from optimizer.evaluate.rows import gpu_of, positive, publication, required_positive, text
+from optimizer.evaluate.row_gpu import training_gpu
+from optimizer.evaluate.rows import positive, publication, required_positive, text
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
-from optimizer.units import FLOP_PER_TFLOP
 
 TARGET = "tok_s_gpu"
 _METHODS = {"lora": "lora", "qlora": "qlora"}
@@ -117,7 +116,8 @@ def run_of(row: Mapping[str, str], gpu: Gpu, plan: TrainingPlan) -> MeasuredRun:
         If the GPU has no unit for the precision.
     """
     if gpu.peak_tflop_per_s(plan.precision) is None:
-        msg = f"{gpu.gpu_id} has no {plan.precision} unit"
+        known = f"{gpu.gpu_id} has no {plan.precision} unit"
+        msg = f"the row gives no {plan.precision} peak of {gpu.gpu_id}" if gpu.confidence == "row" else known
         raise NotPredictableError(msg)
     unsaid = _UNSAID_GPUS_OF_RUNS if text(row, "record") in _WHOLE_RUNS else _UNSAID_GPUS
     gpus = positive(row, "n_gpus") or unsaid
@@ -132,23 +132,3 @@ def micro_batches(row: Mapping[str, str], gpus: float, gpus_per_copy: int) -> fl
         return _MICRO_BATCHES_PER_STAGE * (positive(row, "pp") or 1)
     copies = positive(row, "dp") or gpus / (gpus_per_copy * (positive(row, "cp") or 1))
     return max(1.0, batch / max(micro_batch * copies, 1.0))
-
-
-def training_gpu(row: Mapping[str, str], catalog: Catalog) -> Gpu:
-    """GPU of a run; of several that a name may mean, the one whose peak is nearest to the row's, if that settles it.
-
-    Raises
-    ------
-    NotPredictableError
-        If the catalog does not know the name, or if it means GPUs of different speed.
-    """
-    choices = [catalog.gpu(gpu_id) for gpu_id in catalog.gpu_candidates(text(row, "gpu"))]
-    peak = positive(row, "peak_bf16_dense_tflops")
-    if len(choices) < 2:
-        return gpu_of(row, catalog)
-    if peak is not None:
-        off = [abs(half_precision_flop_per_s(gpu) / FLOP_PER_TFLOP - peak) for gpu in choices]
-        choices = [gpu for gpu, distance in zip(choices, off, strict=True) if distance == min(off)]
-    if len({sustained_peak_flop_per_s(gpu) for gpu in choices}) > 1:
-        return gpu_of(row, catalog)
-    return choices[0]

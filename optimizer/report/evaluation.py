@@ -32,7 +32,7 @@ def evaluation_sections(document: Mapping[str, Any], *, everything: bool = False
         ("rows not predicted", f"{number(counts['not_predicted'])} ({number(counts['unreadable'])} unreadable)"),
         ("measurements within their 90 % range", percent(document["range_coverage"])),
     )
-    sections = [Section(title, rows=facts)]
+    sections = [Section(title, rows=facts, notes=tuple(document["notes"]))]
     for key, heading in GROUPS.items():
         sections.extend(_scores(f"Scored rows by {heading}", heading, document["summary"][f"by_{key}"]))
     sections.extend(_scores("Rows that are not scored, by target", "target", document["summary_unscored"]["by_target"]))

@@ -18,6 +18,7 @@ from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote, Site
 from optimizer.trace import Assumption
 from optimizer.units import BYTES_PER_GB
 
+_FOR_NOTHING = "applies to nothing that is considered"
 HELD_PURCHASES = ("owned", "reserved", "committed-use")
 
 
@@ -59,7 +60,7 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     supply = drop_outclassed(problem, supply, estimates)
     assumptions = (
         *_default_assumptions(problem, supply, catalog),
-        *_price_assumptions(problem, known),
+        *_price_assumptions(problem, known, supply),
         *estimates.assumptions,
     )
     return Prepared(problem, gpus, supply, estimates, assumptions)
@@ -245,15 +246,17 @@ def _literature(problem: Problem, catalog: Catalog, *, owning: bool) -> Literatu
     return Literature(discounts, catalog.resale_values() if owning else ())
 
 
-def _price_assumptions(problem: Problem, known: Literature) -> Iterable[Assumption]:
+def _price_assumptions(problem: Problem, known: Literature, supply: Supply) -> Iterable[Assumption]:
     """The buyer's own terms, and what nobody quoted: discounts of reservations, resale values."""
     for terms in problem.options.discounts:
         day = terms.date.isoformat() if terms.date else ""
+        idle = any(terms is one for one in supply.idle_terms)
+        source = f"{terms.source}; {_FOR_NOTHING}" if idle else terms.source
         if terms.price is None:
-            yield Assumption(f"discount: {terms.words}", terms.percent or 0.0, "share", terms.source, "user", day)
+            yield Assumption(f"discount: {terms.words}", terms.percent or 0.0, "share", source, "user", day)
         else:
             unit = f"{problem.currency}/h per {terms.per}"
-            yield Assumption(f"own price: {terms.words}", terms.price, unit, terms.source, "user", day)
+            yield Assumption(f"own price: {terms.words}", terms.price, unit, source, "user", day)
     for discount in known.discounts:
         name = f"estimated discount {discount.discount_id}"
         yield _from_literature(name, "share", discount, problem.options.estimated_discounts or "mid")

@@ -5,7 +5,7 @@ the end of its term, used or not; owned nodes are held without a term).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
@@ -16,8 +16,8 @@ from optimizer.model.option import DEFAULT_IDLE_SHARE as DEFAULT_IDLE_SHARE
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.option import DEFAULT_USEFUL_LIFE_MONTHS as DEFAULT_USEFUL_LIFE_MONTHS
 from optimizer.model.option import Option as Option
-from optimizer.model.prices import cheapest_estimates, estimated_reservations, with_terms
-from optimizer.problem.schema import OWN_PROVIDER, ExistingNodes, Offer, Options, Problem, Quote, Site
+from optimizer.model.prices import cheapest_estimates, estimated_reservations, terms_of, with_terms
+from optimizer.problem.schema import OWN_PROVIDER, Discount, ExistingNodes, Offer, Options, Problem, Quote, Site
 from optimizer.units import HOURS_PER_DAY
 
 
@@ -198,6 +198,8 @@ class Supply:
 
     options: tuple[Option, ...]
     left_out: tuple[LeftOut, ...]
+    idle_terms: tuple[Discount, ...] = ()
+    """Discounts and private prices that no offer considered is at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +240,15 @@ def list_supply(
     guesses = estimated_reservations(listed, known.discounts, problem)
     allowed = [option for option in guesses if not _barred(option, problem, today, consumer=False)]
     kept += [_as_delivered(option, problem) for option in cheapest_estimates(allowed, problem)]
+    idle = _idle_terms(problem, listed, {left.option_id for left in left_out})
     kept, dominated = drop_dominated(kept, problem)
-    return Supply(tuple(kept), (*left_out, *dominated))
+    return Supply(tuple(kept), (*left_out, *dominated), idle)
+
+
+def _idle_terms(problem: Problem, listed: Iterable[Option], barred: Container[str]) -> tuple[Discount, ...]:
+    """The buyer's terms that hold for nothing: other terms come after them, or the problem bars what they name."""
+    used = [terms_of(option, problem) for option in listed if option.option_id not in barred]
+    return tuple(terms for terms in problem.options.discounts if not any(terms is one for one in used))
 
 
 def _of_the_catalog(

@@ -14,10 +14,9 @@ LIST_PRICE = "; list price "
 
 def with_terms(option: Option, problem: Problem) -> Option:
     """The option at the buyer's terms; its source then names the list price and the terms."""
-    found = [one for one in problem.options.discounts if applies(one, option)]
-    if not found:
+    terms, owned = terms_of(option, problem), option.purchase_option == "owned"
+    if terms is None:
         return option
-    terms, owned = found[-1], option.purchase_option == "owned"
     if terms.price is not None:
         price = terms.price * (option.gpus_per_node if terms.per == "gpu" else 1)
         day = terms.date.isoformat() if terms.date else ""
@@ -35,6 +34,11 @@ def with_terms(option: Option, problem: Problem) -> Option:
         capex_per_node=option.capex_per_node * left if owned else option.capex_per_node,
         source=_source(option, problem.currency, f"{100 * (terms.percent or 0.0):g} % off", terms.source),
     )
+
+
+def terms_of(option: Option, problem: Problem) -> Discount | None:
+    """The buyer's terms for an offer of the catalog: the last of those that match."""
+    return next((one for one in reversed(problem.options.discounts) if applies(one, option)), None)
 
 
 def applies(terms: Discount, option: Option) -> bool:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from catalog.load import Catalog
 from optimizer.problem.checks import Case, complaints
+from optimizer.problem.checks_discounts import discount_complaints
 from optimizer.problem.checks_rates import rate_complaints
 from optimizer.problem.files import read_in_files
 from optimizer.problem.messages import note_errors, value_at
@@ -83,8 +84,18 @@ def _without_contradictions(case: Case, findings: Findings, left_out: set[Path],
     if catalog is None:
         return case.problem
     problem = settle_names(case.problem, catalog, findings)
-    _note_rates(replace(case, problem=problem), findings, unknown, catalog)
+    settled = replace(case, problem=problem)
+    _note_rates(settled, findings, unknown, catalog)
+    _note_discounts(settled, findings, unknown, catalog)
     return problem
+
+
+def _note_discounts(case: Case, findings: Findings, unknown: set[Path], catalog: Catalog) -> None:
+    """Note discounts on nothing and prices that do not say per what, where what they name is known."""
+    wrong = unknown.union(path for path, _ in findings.items)
+    for complaint in discount_complaints(case, catalog):
+        if not any(touching(complaint.path[:3], path) for path in wrong):
+            findings.add(complaint.path, complaint.message, complaint.hint, at_key=complaint.at_key)
 
 
 def _note_rates(case: Case, findings: Findings, unknown: set[Path], catalog: Catalog) -> None:

@@ -45,7 +45,7 @@ def only(terms: str) -> str:
     [
         ("{provider: aws, percent: 12 %}", 55.04 * 0.88),
         ("{gpu: H100-SXM, percent: 0.25}", 55.04 * 0.75),
-        ('{option: "aws/us-*", price: 40 USD/h}', 40.0),
+        ('{option: "aws/us-*", price: 40 USD/h, per: node}', 40.0),
         ("{provider: aws, gpu: H100-80GB-SXM, price: 2.1 USD/h, per: gpu}", 16.8),
         ("{provider: aws, purchase: spot, percent: 50 %}", 55.04),
         ("{provider: gcp, percent: 50 %}", 55.04),
@@ -71,10 +71,66 @@ def test_the_source_keeps_the_list_price_and_names_the_terms() -> None:
 
 def test_a_private_price_has_its_own_day() -> None:
     """Dated by the buyer it passes a limit on the age of prices; without a day it fails it, as every price does."""
-    limited = "price_age_limit: 30 days, " + only("{provider: aws, price: 40 USD/h%s}")
+    limited = "price_age_limit: 30 days, " + only("{provider: aws, price: 40 USD/h, per: node%s}")
     assert option(prepared(limited % ", date: 2026-11-20"), P5).price_date == "2026-11-20"
     left_out = {one.option_id: one.reason for one in prepared(limited % "").supply.left_out}
     assert left_out[P5] == "price of unknown date is past price_age_limit"
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "message", "hint"),
+    [
+        (
+            "discounts: [{provider: lambda, price: 2 USD/h}]",
+            ".price",
+            "nodes of 1, 2, 4 and 8 GPUs",
+            "per: gpu or per: ",
+        ),
+        (
+            f'discounts: [{{option: "{P5}", price: 5 USD/h}}]',
+            ".price",
+            "below 20% of the list price (55.04",
+            "per: gpu",
+        ),
+        ("discounts: [{provider: scaleway, gpu: GB200, percent: 5 %}]", "", "no offer of the catalog is", "offers "),
+        ("discounts: [{provider: aws, purchase: committed-use, percent: 5 %}]", "", "no offer", "such offers are"),
+        ("discounts: [{provider: aws, purchase: owned, percent: 5 %}]", "", "no server of the catalog", "list servers"),
+    ],
+)
+def test_terms_that_would_hit_the_wrong_nodes_or_none_are_refused(
+    options: str, place: str, message: str, hint: str
+) -> None:
+    """A price per GPU taken for one of a whole node, or a discount on what nobody offers, would mislead."""
+    with pytest.raises(ProblemFileError) as caught:
+        prepared(options)
+    (finding,) = caught.value.findings
+    assert finding.path == f"options.discounts[0]{place}"
+    assert message in finding.message
+    assert hint in finding.hint
+
+
+def test_terms_for_what_is_not_considered_are_listed_as_for_nothing() -> None:
+    """An entry that other options bar, or that a later entry always replaces, has no effect, and the reader is told."""
+    terms = "{gpu: H100-80GB-SXM, percent: 1 %}, {provider: gcp, percent: 2 %}, {provider: aws, percent: 3 %}"
+    ready = prepared(only(terms))
+    said = {one.name: one.source for one in ready.assumptions if one.name.startswith("discount: ")}
+    nothing = "buyer's terms; applies to nothing that is considered"
+    assert said == {
+        "discount: H100-80GB-SXM": nothing,
+        "discount: gcp": nothing,
+        "discount: aws": "buyer's terms",
+    }
+
+
+@pytest.mark.parametrize("per", ["node", "gpu"])
+def test_a_price_that_says_per_what_is_taken_at_its_word(per: str) -> None:
+    """Explicit terms hold for every size, however low the price is."""
+    terms = f"{{provider: lambda, gpu: H100-80GB-SXM, purchase: on-demand, price: 2 USD/h, per: {per}}}"
+    text = f"{HEAD}\noptions: {{gpus: [H100-80GB-SXM], providers: {{allow: [lambda]}}, discounts: [{terms}]}}"
+    ready = prepare(parse_problem(text, catalog=CATALOG).problem, CATALOG, TODAY)
+    prices = {one.gpus_per_node: one.price_per_node_hour for one in ready.supply.options}
+    assert prices
+    assert all(price == (2.0 * size if per == "gpu" else 2.0) for size, price in prices.items())
 
 
 def test_no_reservation_is_guessed_for_hosts_of_third_parties() -> None:

@@ -1,6 +1,6 @@
 """Every shipped problem at gap 0: seconds in HiGHS and around it, and the size of its model.
 
-    python benchmarks/problems.py
+python benchmarks/problems.py
 """
 
 import time

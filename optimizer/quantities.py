@@ -230,8 +230,8 @@ def _text_or_number(kind: str, example: str) -> WithJsonSchema:
 
 LONGEST_HORIZON_MONTHS = 600
 MOST_MONTHS = 1200
-MOST = 1e30
-"""No number is larger; what the solver sees is scaled to the largest."""
+MOST = 1e60
+"""No number is larger, whatever its unit; what the solver sees are shares of it."""
 MOST_MONEY = 1e15
 MOST_COUNT = 10**9
 MOST_PER_S = 1e9

@@ -346,7 +346,7 @@ class Measurement(Model):
     """Output tokens per second of one replica (services, batch)."""
     tokens_per_s_per_gpu: Measured | None = None
     """Trained tokens per second and GPU (training, fine-tuning)."""
-    per_gpu_hour: Measured | None = None
+    per_gpu_hour: Positive | None = None
     """Units of the job's work done per GPU and hour."""
     mfu: ShareAboveZero | None = None
     p95_ttft: Milliseconds | None = None

@@ -70,6 +70,9 @@ def model_counts_fit(model: LlmArchitecture) -> Fault:
 
 def offer_price_is_positive(offer: CloudOffer) -> Fault:
     """A price of 0 is a missing price, never a gift."""
+    if offer.price_usd_per_node_hour < 0:
+        price = offer.price_usd_per_node_hour
+        return "price_usd_per_node_hour", f"{price:g} is negative; leave the row out if the price is unknown"
     if offer.price_usd_per_node_hour <= 0 and offer.upfront_usd_per_node <= 0:
         return "price_usd_per_node_hour", "0 is not a price; leave the row out if the price is unknown"
     if offer.gpus_per_node < 1:

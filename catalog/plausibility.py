@@ -7,27 +7,29 @@ public catalogs have made (docs/catalog.md lists them).
 import re
 import statistics
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from catalog.errors import CatalogFileError
+from catalog.gpu_figures import ERROR, WARNING, doubtful_figures
 from catalog.load import Catalog
 from catalog.names_of_nodes import gpus_of_node
+from catalog.packaged import packaged_nodes
 from catalog.schema import CloudOffer, Gpu, ServerOffer, SourceRef
 
-ERROR, WARNING = "error", "warning"
 LOW_SHARE_OF_MEDIAN = 0.2
 HIGH_MULTIPLE_OF_MEDIAN = 5.0
+OTHER_UNIT_MULTIPLE = 100.0
+"""So far above the median of its GPU is no price per hour; a price per month is (730 hours)."""
+SPOT_LOW_SHARE_OF_MEDIAN = 0.05
 LEAST_OFFERS_FOR_A_MEDIAN = 4
 SPOT_FLOOR_SHARE = 0.25
 """A spot price below this share of on-demand is usually a "from" price or the floor of an auction."""
 DEARER_PER_GPU = 1.25
 STALE_DAYS = 365
-SAME_RATIO = 0.03
-WITHOUT_FP8 = ("Volta", "Turing", "Ampere")
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -56,6 +58,8 @@ class Stock:
     known_gpus: dict[str, Gpu]
     today: date
     stale_days: int
+    faulty_gpus: frozenset[str] = frozenset()
+    """GPUs that are sold and have a row, which cannot be read."""
 
     @cached_property
     def medians(self) -> dict[str, float]:
@@ -81,11 +85,16 @@ def check_catalog(
     """Every finding, in the order of files and lines; with `files` only those of these price files (by their names)."""
     wanted = None if files is None else set(files)
     records: list[tuple[str, Any]] = list(catalog.scan())
-    faults = [row for _, row in records if isinstance(row, CatalogFileError)]
-    found = [_of_fault(fault) for fault in faults if wanted is None or fault.file in wanted]
-    stock = _stock(
-        [(kind, row) for kind, row in records if not isinstance(row, CatalogFileError)], wanted, today, stale_days
-    )
+    sound = [(kind, row) for kind, row in records if not isinstance(row, CatalogFileError)]
+    stock = _stock(sound, wanted, today, stale_days)
+    sold = ({o.gpu_id for o in stock.offers} | {s.gpu_id for s in stock.servers}) - stock.known_gpus.keys()
+    stock = replace(stock, faulty_gpus=frozenset(name for name in sold if name in catalog.gpu_candidates(name)))
+    faults = [(kind, row) for kind, row in records if isinstance(row, CatalogFileError)]
+    found = [
+        _of_fault(fault)
+        for kind, fault in faults
+        if wanted is None or fault.file in wanted or (kind == "gpu" and stock.faulty_gpus)
+    ]
     for rule in RULES:
         found += rule(stock)
     if wanted is None:
@@ -155,6 +164,16 @@ def _node(offer: CloudOffer) -> Hashable:
 # --- prices -----------------------------------------------------------------------------------------------------------
 
 
+def reserved_dearer(stock: Stock) -> Iterator[Finding]:
+    """A commitment that costs more per hour than the same node on demand."""
+    for offer in stock.offers:
+        other = stock.on_demand.get(_node(offer)) if offer.purchase_option in ("reserved", "committed-use") else None
+        if other is not None and offer.price_usd_per_node_hour > other.price_usd_per_node_hour:
+            price, least = offer.price_usd_per_node_hour, other.price_usd_per_node_hour
+            message = f"{offer.purchase_option} {price:g} is above on-demand {least:g} USD per node-hour"
+            yield _about(offer.ref, WARNING, "reserved-dearer", message)
+
+
 def spot_not_cheaper(stock: Stock) -> Iterator[Finding]:
     """A spot price at or above on-demand: it happens (skypilot issue 4914), and then spot is no bargain."""
     for spot, price in _spot_prices(stock):
@@ -180,15 +199,21 @@ def _spot_prices(stock: Stock) -> Iterator[tuple[CloudOffer, float]]:
 
 
 def far_from_the_median(stock: Stock) -> Iterator[Finding]:
-    """On-demand below 20 % of the median of the GPU, or above five times it: per GPU for per node, a wrong field."""
+    """Below 20 % of the on-demand median of the GPU (spot: 5 %), or above five times it: per GPU for per node.
+
+    From a hundred times on it is an error: the price of another span of time.
+    """
     for offer in stock.offers:
-        median = stock.medians.get(offer.gpu_id) if offer.purchase_option == "on-demand" else None
+        median = stock.medians.get(offer.gpu_id)
         if median is None:
             continue
         multiple = per_gpu(offer) / median
+        least = SPOT_LOW_SHARE_OF_MEDIAN if offer.purchase_option == "spot" else LOW_SHARE_OF_MEDIAN
         said = f"{per_gpu(offer):.3g} USD per GPU-hour, {multiple:.0%} of the median of {offer.gpu_id} ({median:.3g})"
-        if multiple < LOW_SHARE_OF_MEDIAN:
+        if multiple < least and not offer.upfront_usd_per_node:
             yield _about(offer.ref, WARNING, "low-price", said)
+        elif multiple > OTHER_UNIT_MULTIPLE:
+            yield _about(offer.ref, ERROR, "high-price", f"{said}: is it the price of a month?")
         elif multiple > HIGH_MULTIPLE_OF_MEDIAN:
             yield _about(offer.ref, WARNING, "high-price", said)
 
@@ -271,7 +296,7 @@ def unknown_gpus(stock: Stock) -> Iterator[Finding]:
     """Offers and servers of a GPU that the catalog does not have."""
     sold: tuple[CloudOffer | ServerOffer, ...] = (*stock.offers, *stock.servers)
     for entry in sold:
-        if entry.gpu_id not in stock.known_gpus:
+        if entry.gpu_id not in stock.known_gpus and entry.gpu_id not in stock.faulty_gpus:
             yield _about(entry.ref, ERROR, "unknown-gpu", f"{entry.gpu_id} is not in gpus.csv")
 
 
@@ -291,10 +316,21 @@ def count_over_node(stock: Stock) -> Iterator[Finding]:
             yield _about(entry.ref, ERROR, "count-over-node", message)
 
 
+def count_of_node(stock: Stock) -> Iterator[Finding]:
+    """Another number of GPUs than the provider's node type has (p5.48xlarge: 8)."""
+    for offer in stock.offers:
+        counts = {count for _, count in packaged_nodes(offer.provider).get(offer.instance_type.casefold(), ())}
+        if counts and offer.gpus_per_node not in counts:
+            had = " or ".join(map(str, sorted(counts)))
+            message = f"{offer.instance_type} has {had} GPUs, not {offer.gpus_per_node} (packaged catalog)"
+            yield _about(offer.ref, ERROR, "count-of-node", message)
+
+
 def gpu_mixup(stock: Stock) -> Iterator[Finding]:
     """Another GPU than the node type has, or another memory size than its name says (skypilot-catalog PR 15)."""
     for offer in stock.offers:
-        had = gpus_of_node(offer.provider, offer.instance_type)
+        sold = packaged_nodes(offer.provider).get(offer.instance_type.casefold(), ())
+        had = {gpu_id for gpu_id, _ in sold} or gpus_of_node(offer.provider, offer.instance_type)
         if had and offer.gpu_id not in had:
             message = f"{offer.instance_type} has {' or '.join(sorted(had))}, not {offer.gpu_id}"
             yield _about(offer.ref, ERROR, "gpu-mixup", message)
@@ -321,23 +357,11 @@ def _other_size(offer: CloudOffer, stock: Stock) -> tuple[str, float]:
 # --- GPUs and dates ---------------------------------------------------------------------------------------------------
 
 
-def sparse_looking_peak(stock: Stock) -> Iterator[Finding]:
-    """Peaks whose ratio is that of a sparse figure to a dense one, or a unit that the architecture lacks."""
+def doubtful_gpus(stock: Stock) -> Iterator[Finding]:
+    """Figures of a GPU that look sparse, cannot be, or are not those of the packaged catalog."""
     for gpu in stock.gpus:
-        half = gpu.bf16_dense_tflop_per_s
-        if gpu.fp8_dense_tflop_per_s and gpu.architecture in WITHOUT_FP8:
-            yield _about(gpu.ref, ERROR, "sparse-peak", f"{gpu.architecture} has no fp8 unit: is it the int8 figure?")
-        if not half or gpu.consumer:
-            continue
-        for name, peak, usual in (
-            ("fp8", gpu.fp8_dense_tflop_per_s, 2.0),
-            ("int8", gpu.int8_dense_tops, 2.0),
-            ("tf32", gpu.tf32_dense_tflop_per_s, 0.5),
-        ):
-            ratio = (peak or half * usual) / half
-            if any(abs(ratio / usual / wrong - 1) < SAME_RATIO for wrong in (0.5, 2.0)):
-                message = f"{name} is {ratio:.2f} × bf16, usually {usual:g}: one of them may be sparse"
-                yield _about(gpu.ref, WARNING, "sparse-peak", message)
+        for severity, code, message in doubtful_figures(gpu):
+            yield _about(gpu.ref, severity, code, message)
 
 
 def old_prices(stock: Stock) -> Iterator[Finding]:
@@ -355,6 +379,7 @@ def old_prices(stock: Stock) -> Iterator[Finding]:
 RULES: tuple[Callable[[Stock], Iterator[Finding]], ...] = (
     spot_not_cheaper,
     spot_is_a_floor,
+    reserved_dearer,
     far_from_the_median,
     price_not_scaled,
     bigger_node_cheaper,
@@ -363,8 +388,9 @@ RULES: tuple[Callable[[Stock], Iterator[Finding]], ...] = (
     duplicates,
     unknown_gpus,
     count_over_node,
+    count_of_node,
     gpu_mixup,
-    sparse_looking_peak,
+    doubtful_gpus,
     old_prices,
 )
 PRICE_RULES = (spot_is_a_floor, far_from_the_median, price_not_scaled, gpu_mixup, old_prices)

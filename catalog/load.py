@@ -129,10 +129,17 @@ class Catalog:
 
     def price_file_gpus(self) -> dict[str, tuple[str, int]]:
         """GPU ids as the price files write them, each with the file and line where it first stands."""
+        return self._first_in_price_files("gpu_id")
+
+    def price_file_days(self) -> dict[str, tuple[str, int]]:
+        """Days of prices as the price files write them, each with the file and line where it first stands."""
+        return self._first_in_price_files("priced_on")
+
+    def _first_in_price_files(self, column: str) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
         for name, table in zip(self._price_files, self._price_tables, strict=True):
             for row in table.rows.values():
-                found.setdefault(row["gpu_id"], (name, row.line))
+                found.setdefault(row[column], (name, row.line))
         return found
 
     def servers(self, gpus: Collection[str] | None = None) -> tuple[ServerOffer, ...]:

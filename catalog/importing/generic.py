@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 
 from catalog.checks import BILLING_STEPS, PURCHASE_OPTIONS
 from catalog.errors import CatalogFileError
@@ -125,10 +125,19 @@ def _option(text: str) -> str:
     return option
 
 
+def _past_day(text: str) -> str:
+    """A date that has come, as the catalog writes it."""
+    day, today = date.fromisoformat(text), datetime.now(UTC).date()
+    if day > today:
+        msg = f"priced_on is {day}, which is still to come; write the day on which the price was read"
+        raise ValueError(msg)
+    return day.isoformat()
+
+
 def _check(extra: dict[str, str], option: str) -> None:
     """Put numbers and dates in the form of the catalog. Raises ValueError for what the catalog would refuse."""
     if extra["priced_on"]:
-        extra["priced_on"] = date.fromisoformat(extra["priced_on"]).isoformat()
+        extra["priced_on"] = _past_day(extra["priced_on"])
     if extra["billing_step"] and extra["billing_step"] not in BILLING_STEPS:
         msg = f'billing_step is "{extra["billing_step"][:40]}"; write one of {", ".join(BILLING_STEPS)}'
         raise ValueError(msg)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,16 +54,21 @@ def _provider(name: str) -> str:
 
 
 def _day(text: str | None) -> date | None:
-    """A date, or None for `unknown`."""
+    """A date that has come (by UTC), or None for `unknown`."""
     if text is None or text == UNKNOWN_DATE:
         return None
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         msg = (
             f'"{text}" is no date; write YYYY-MM-DD, or unknown if the file does not say (it then fails any age limit)'
         )
         raise typer.BadParameter(msg) from None
+    today = datetime.now(UTC).date()
+    if day > today:
+        msg = f"the date {day} is still to come (today is {today}, UTC); write the day on which the prices were read"
+        raise typer.BadParameter(msg, param_hint="--priced-on")
+    return day
 
 
 def _pair(text: str) -> tuple[str, str]:

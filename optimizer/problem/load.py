@@ -119,7 +119,7 @@ def parse_problem(
     """
     data, findings = parse_yaml(text, name)
     prices = read_price_files(data, folder or FilePath(), findings)
-    stock = None if catalog is None else lay_over(catalog, prices, data, findings)
+    stock = None if catalog is None else lay_over(catalog, prices, data, findings, today)
     problem, files = validated(data, findings, folder or FilePath(), catalog=stock, today=today)
     sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return LoadedProblem(problem, findings.source, sha256, files=(*files, *prices.digests), catalog=stock)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -53,8 +54,13 @@ def _digest(path: FilePath) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def lay_over(catalog: Catalog, prices: PriceFiles, data: Mapping[str, Any], findings: Findings) -> Catalog:
-    """The catalog with the price files on it, alone where `options.catalog` is false; their mistakes are findings."""
+def lay_over(
+    catalog: Catalog, prices: PriceFiles, data: Mapping[str, Any], findings: Findings, today: date | None = None
+) -> Catalog:
+    """The catalog with the price files on it, alone where `options.catalog` is false; their mistakes are findings.
+
+    `today` (by UTC) is the last day that a price can be of.
+    """
     if not prices.paths:
         return catalog
     options = data.get("options") or {}
@@ -69,7 +75,19 @@ def lay_over(catalog: Catalog, prices: PriceFiles, data: Mapping[str, Any], find
         hint = _hint(stock, name)
         if hint:
             findings.add(places[file], f'{file}:{line}: unknown GPU id "{name}"', hint)
+    last = today or datetime.now(UTC).date()
+    for text, (file, line) in stock.price_file_days().items():
+        if text > last.isoformat() and _is_day(text):
+            message = f"{file}:{line}: priced_on {text} is still to come (today is {last}, UTC)"
+            findings.add(places[file], message, "write the day on which the price was read")
     return stock
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _hint(catalog: Catalog, name: str) -> str:

@@ -289,13 +289,14 @@ def test_a_table_of_ones_own():
         "L4,1,0.55,node,x,on demand,,EUR,\n"
         "L4,1,0.55,node,x,sometimes,,,\n"
         "L4,1,0.55,node,x,reserved,,,\n"
-        "L4,1,0.55,node,x,,,,soon\n",
+        "L4,1,0.55,node,x,,,,soon\n"
+        "L4,1,0.55,node,x,,,,2999-01-01\n",
     )  # fmt: skip
     assert [(row.gpu_id, row.region, row.purchase_option, row.price) for row in run.rows] == [
         ("H100-80GB-SXM", "NA", "reserved", 16.8),
         ("L4", "no", "on-demand", 0.6),
     ]
-    assert codes(run) == ["currency", "unreadable", "unreadable", "unreadable"]
+    assert codes(run) == ["currency", *["unreadable"] * 4]
 
 
 def test_a_table_with_other_headings():

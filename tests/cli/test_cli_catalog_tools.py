@@ -127,6 +127,7 @@ def test_a_table_of_ones_own_with_its_own_headings(tmp_path):
         (("import", "skypilot", NEBIUS, "--provider", "../x", "--priced-on", "unknown"), "no provider name"),
         (("import", "skypilot", NEBIUS, "--provider", "Own", "--priced-on", "unknown"), "your own hardware"),
         (("import", "skypilot", NEBIUS, "--provider", "p", "--priced-on", "yesterday"), "YYYY-MM-DD"),
+        (("import", "skypilot", NEBIUS, "--provider", "p", "--priced-on", "2999-01-01"), "is still to come"),
         (("import", "skypilot", NEBIUS, "--provider", "p"), "--priced-on"),
         (
             ("import", "skypilot", NEBIUS, "--provider", "p", "--priced-on", "unknown", "--column", "a=b"),

@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -293,3 +294,22 @@ def test_a_plan_at_own_prices_passes_the_audit_and_says_so() -> None:
 def test_the_tables_of_a_report_keep_the_terms(source: str, short: str) -> None:
     """Shortened for a table, a source still says what became of the list price."""
     assert short_source(source, "2026-07-20") == short
+
+
+def test_price_files_hold_no_days_to_come(tmp_path: Path) -> None:
+    """A price of tomorrow would pass every limit on age; the file's line is named, and today's prices are taken."""
+    columns = "offer_id,provider,region,instance_type,gpu_id,gpus_per_node,purchase_option,term_months,"
+    columns += (
+        "price_usd_per_node_hour,upfront_usd_per_node,billing_step,vcpus,ram_gib,confidence,source,priced_on,notes"
+    )
+    row = "p/r/{0}/on-demand,p,r,{0},H100-80GB-SXM,8,on-demand,,20,0,hour,,,read,a page,{1},"
+    text = HEAD + "\noptions: {catalog: false, price_files: [prices.csv]}"
+    (tmp_path / "prices.csv").write_text(
+        "\n".join((columns, row.format("a", "2026-12-01"), row.format("b", "2026-12-02")))
+    )
+    with pytest.raises(ProblemFileError) as caught:
+        parse_problem(text, folder=tmp_path, catalog=CATALOG, today=TODAY)
+    (finding,) = caught.value.findings
+    assert finding.path == "options.price_files[0]"
+    assert "prices.csv:3: priced_on 2026-12-02 is still to come" in finding.message
+    parse_problem(text, folder=tmp_path, catalog=CATALOG, today=date(2026, 12, 2))

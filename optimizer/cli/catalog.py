@@ -107,14 +107,14 @@ def list_(
     if keys:
         _write_groups(entries, keys, common)
     else:
-        _write_list(kind, entries, common)
+        _write_list(kind, entries, sort, common)
 
 
 def _group_keys(text: str | None, kind: Kind) -> list[str]:
     """The keys that offers are grouped by; none where they are not."""
     from optimizer.report.catalog_groups import GROUP_KEYS
 
-    keys = [key.strip() for key in (text or "").split(",") if key.strip()]
+    keys = list(dict.fromkeys(key.strip() for key in (text or "").split(",") if key.strip()))
     wrong = [key for key in keys if key not in GROUP_KEYS]
     if wrong or (text is not None and not keys):
         msg = f'"{", ".join(wrong)}" is no key; write some of {",".join(GROUP_KEYS)}'
@@ -260,12 +260,12 @@ def _gpu_ids(name: str, catalog: "Catalog") -> tuple[str, ...]:
     return catalog.gpu_candidates(name) or (catalog.gpu_id(name),)
 
 
-def _write_list(kind: Kind, entries: Sequence[Any], common: Common) -> None:
+def _write_list(kind: Kind, entries: Sequence[Any], order: Order, common: Common) -> None:
     from optimizer.report.catalog_pages import list_section, record
 
     records = [record(entry) for entry in entries]
     names = list(records[0]) if records else []
-    write_answer(records, [list_section(kind, entries)], csv_text(records, names), common)
+    write_answer(records, [list_section(kind, entries, order)], csv_text(records, names), common)
     if not entries:
         common.say(f"no {kind} in the catalog match")
 

@@ -24,14 +24,23 @@ def record(entry: Entry) -> dict[str, Any]:
     return {**found, "source": ref.source, "date": day, "file": ref.file, "line": ref.line}
 
 
-def list_section(kind: str, entries: Sequence[Any]) -> Section:
-    """The entries of a kind (gpus, offers, models, servers, site-costs) as a table."""
+def list_section(kind: str, entries: Sequence[Any], order: str = "price") -> Section:
+    """The entries of a kind (gpus, offers, models, servers, site-costs) as a table; `order` is that of the offers."""
     headings, row, note = _LISTS[kind]
     noun = kind.removesuffix("s").replace("-", " ")
-    notes = (f"{counted(len(entries), noun)}.{note}",)
+    notes = (f"{counted(len(entries), noun)}.{_ORDER_NOTES[order] if kind == 'offers' else note}",)
     return Section(
         f"Catalog: {kind.replace('-', ' ')}", columns(*headings), tuple(row(entry) for entry in entries), notes
     )
+
+
+_ORDER_NOTES = {
+    "price": " Cheapest per GPU-hour first.",
+    "age": " Oldest price first, undated ones before all.",
+    "gpu": " By GPU, each cheapest per GPU-hour first.",
+    "provider": " By provider, each cheapest per GPU-hour first.",
+    "region": " By region, each cheapest per GPU-hour first.",
+}
 
 
 def _gpu_row(gpu: Gpu) -> tuple[str, ...]:
@@ -120,7 +129,7 @@ _LISTS: dict[str, tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], str]]
             "Priced on",
         ),
         _offer_row,
-        " Cheapest per GPU-hour first.",
+        "",
     ),
     "models": (
         (

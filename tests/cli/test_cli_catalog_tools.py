@@ -344,3 +344,37 @@ def test_show_tells_what_belongs_to_an_entry():
     cost = load_catalog().site_costs()[0]
     assert json.loads(catalog("show", cost.cost_id, "-o", "json").stdout)["unit"] == cost.unit
     assert len(json.loads(catalog("list", "site-costs", "-o", "json").stdout)) == len(load_catalog().site_costs())
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [("price", "Cheapest per GPU-hour first"), ("age", "Oldest price first"), ("gpu", "By GPU, each cheapest")],
+)
+def test_a_list_says_its_own_order(order, words):
+    """The note under a list of offers is that of the order asked for."""
+    text = catalog("list", "offers", "--gpu", "L4", "--sort", order).stdout
+    assert words in " ".join(text.split())
+    assert ("Cheapest per GPU-hour first" in text) == (order == "price")
+
+
+def test_a_key_given_twice_groups_once():
+    """`gpu,gpu` is `gpu`: one column, in every form."""
+    for form in ("table", "csv", "json"):
+        once = catalog("list", "offers", "--group-by", "gpu,provider", "-o", form)
+        twice = catalog("list", "offers", "--group-by", "gpu,provider,gpu", "-o", form)
+        assert (twice.exit_code, twice.stdout) == (0, once.stdout)
+
+
+def test_unread_columns_are_told_and_unmapped_ones_refused(tmp_path):
+    """A column that is not read is named on standard error and in JSON; one that looks like ours ends the import."""
+    prices = tmp_path / "quote.csv"
+    prices.write_text("GPU,Price,hall\nL4,0.8,7\n", encoding="utf-8")
+    options = ("--provider", "acme", "--priced-on", "2026-11-30")
+    done = catalog("import", "csv", prices, *options, "-o", "json")
+    assert (done.exit_code, json.loads(done.stdout)["unread_columns"]) == (0, ["hall"])
+    assert "not read: 1 column: hall" in done.stderr
+    prices.write_text("gpu,qty,price,term,purchase\nH100 SXM,8,20,12,reserved\n", encoding="utf-8")
+    refused = catalog("import", "csv", prices, *options)
+    assert refused.exit_code == 2
+    for words in ("gpus_per_node=qty", "term_months=term", "purchase_option=purchase"):
+        assert words in refused.stderr

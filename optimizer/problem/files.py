@@ -10,6 +10,7 @@ from typing import Any
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.problem.model_configs import inline_model
 from optimizer.problem.positions import Findings, Path
+from optimizer.problem.quantized_configs import quantized_weights
 from optimizer.problem.texts import decode, read_file
 
 
@@ -20,8 +21,11 @@ def read_in_files(data: dict[str, Any], folder: FilePath, findings: Findings) ->
         name = holder[key]
         try:
             raw = read_file(folder / name, _IF_MISSING[key])
-            holder[key] = reader(decode(raw, name), name)
+            text = decode(raw, name)
+            holder[key] = reader(text, name)
             digests[name] = hashlib.sha256(raw).hexdigest()
+            if key == "model" and holder.get("kind") in _SERVING:
+                _settle_weights(holder, path[:-1], text, name, findings)
         except ProblemFileError as error:
             for finding in error.findings:
                 findings.add(path, _with_place(finding, name), finding.hint)
@@ -29,6 +33,29 @@ def read_in_files(data: dict[str, Any], folder: FilePath, findings: Findings) ->
             message, _, hint = str(error).partition("; ")
             findings.add(path, f"{name}: {message}", hint)
     return tuple(sorted(digests.items()))
+
+
+_SERVING = ("service", "batch")
+
+
+def _settle_weights(workload: dict[str, Any], path: Path, text: str, name: str, findings: Findings) -> None:
+    """Take the weight format from a quantized checkpoint's `config.json`; another one written is a finding."""
+    written = workload.get("weights")
+    try:
+        format_found = quantized_weights(text)
+    except ValueError:
+        if written is not None:
+            return
+        raise
+    if format_found is None or written in (format_found, [format_found]):
+        return
+    if written is None:
+        workload["weights"] = format_found
+        return
+    said = ", ".join(map(str, written)) if isinstance(written, list) else written
+    message = f"weights are {said} here and {format_found} by the quantization_config of {name}"
+    hint = f"write weights: {format_found}, leave the key out, or name the config.json of a model of that format"
+    findings.add((*path, "weights"), message, hint)
 
 
 _IF_MISSING = {

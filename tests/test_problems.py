@@ -1,6 +1,6 @@
 """Every shipped problem: it solves, its cost is the recorded one, and the audit finds nothing.
 
-    python tests/test_problems.py --record      writes tests/problem_costs.json anew
+python tests/test_problems.py --record      writes tests/problem_costs.json anew
 """
 
 import json

@@ -168,6 +168,7 @@ def test_collectives_run_over_the_link_that_joins_the_cards() -> None:
     assert link_of(own).bytes_per_s == 2 * link_of(bridged).bytes_per_s
     assert link_of(A100).bytes_per_s > link_of(own).bytes_per_s > link_of(RTX_4090).bytes_per_s
 
+
 def test_a_tied_table_is_counted_once() -> None:
     """15 million parameters of a tied model, not the 24.4 million of a checkpoint that holds the table twice."""
     shape = {"layers": 6, "hidden": 288, "heads": 6, "ffn": 768, "vocabulary": 32_000, "tied_embeddings": True}

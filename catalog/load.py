@@ -121,6 +121,10 @@ class Catalog:
         packaged = (offer for table in tables for offer in table.where("gpu_id", wanted))
         return (*(offer for offer in packaged if offer.offer_id not in replaced), *self.price_file_offers(gpus))
 
+    def provider_files(self) -> tuple[str, ...]:
+        """Providers by the names of their files (`offers/<provider>.csv`), without reading any."""
+        return () if self._only_price_files else tuple(path.name.removesuffix(".csv") for path in self._offer_files())
+
     def price_file_offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
         """Offers of the price files only. Of an id in several files the last file's row stands."""
         wanted = self._ids(gpus)

@@ -162,6 +162,8 @@ class _Names:
         own = provider_names(self.problem)
         if _among(name, own, pattern=not at_key) or not self.problem.options.has_offers:
             return
+        if _among(name, list(self.catalog.provider_files()), pattern=not at_key):
+            return
         providers = sorted({offer.provider for offer in self.catalog.offers()}.union(own))
         if not _among(name, providers, pattern=not at_key):
             hint = suggestion(name, providers, "providers")

@@ -162,7 +162,8 @@ _NO_SOLUTION: dict[str, Any] = {
 
 
 def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
-    values = readback.without_idle_replicas(milp, solution.values)
+    rows = milp.reported_rows()
+    values = readback.without_idle_replicas(rows, solution.values)
     return {
         "cost": readback.total_cost(milp, values, solution.bound, solution.gap),
         "gpus": readback.gpus_at_once(milp, values),
@@ -170,7 +171,7 @@ def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
         "rentals": readback.rentals(milp, values),
         "assignments": readback.assignments(milp, values),
         "cost_lines": readback.priced_lines(milp, values),
-        "constraints": readback.checked_rows(milp, values),
+        "constraints": readback.checked_rows(rows, values),
         "schedule": readback.schedule_document(milp, values),
     }
 

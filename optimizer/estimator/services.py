@@ -26,7 +26,7 @@ from optimizer.estimator.search import Copy, Found, Place, best_batches, formats
 from optimizer.estimator.steps import service_steps
 from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate
 from optimizer.estimator.workloads import Batch, Service
-from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP
+from optimizer.units import BYTES_PER_GB
 
 THROUGHPUT_RANGE = range_of("out_tps", seen=False)
 """Range of a buyer's own deployment: its engine and settings have not been measured."""
@@ -238,9 +238,3 @@ def _latency_rejection(service: Service, gpu: Gpu, replica: Replica, shape: Requ
         return Rejection(service.name, gpu.gpu_id, reason, "latency", 0, 0, "ms", label)
     reason = f"class {shape.name}: a lone request already misses {missed.target} on {replica.gpus} × {gpu.gpu_id}"
     return Rejection(service.name, gpu.gpu_id, reason, "latency", missed.required_ms, missed.available_ms, "ms", label)
-
-
-def peak_fp32_flop_per_s(gpu: Gpu) -> float | None:
-    """FP32 peak outside the tensor cores, which the rules of thumb divide by."""
-    peak = gpu.peak_tflop_per_s("fp32")
-    return None if peak is None else peak * FLOP_PER_TFLOP

@@ -118,10 +118,6 @@ class Instance:
         """All cells of the grid."""
         return self.grid.cells()
 
-    def block_start(self, cell: Cell) -> float:
-        """Month at which a cell's block starts."""
-        return self.grid.blocks[cell.block].start_month
-
     def existing_in_service(self, option: Option, month: float) -> int:
         """Nodes already held that are still there at `month`."""
         return option.existing_nodes if month < option.held_until(0.0) - SAME_MONTH else 0

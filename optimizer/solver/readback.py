@@ -9,6 +9,7 @@ from optimizer.model.build import Milp
 from optimizer.model.entities import Server
 from optimizer.model.families.limits import CAPEX_TERMS, OPEX_TERMS
 from optimizer.model.lookup import rate_in
+from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
 from optimizer.plan import Acquisition, Assignment, CheckedRow, Cost, PricedLine, Rental
 
@@ -26,13 +27,13 @@ REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capac
 """Rows that end in −1 × replicas: what a deployment is asked to do, in replicas."""
 
 
-def without_idle_replicas(milp: Milp, values: Sequence[float]) -> tuple[float, ...]:
+def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:
     """The same plan with no more replicas than its load needs.
 
     Replicas on nodes that are paid anyway cost nothing, so the solver may leave some that do nothing.
     """
     need: dict[int, float] = defaultdict(float)
-    for row in milp.reported_rows():
+    for row in rows:
         if row.family in REPLICA_FAMILIES:
             *used, (replicas, _) = row.terms
             load = sum(coefficient * values[column] for column, coefficient in used)
@@ -75,13 +76,12 @@ def priced_lines(milp: Milp, values: Sequence[float]) -> tuple[PricedLine, ...]:
     return tuple(line for line in priced if abs(line.quantity) > DUST)
 
 
-def checked_rows(milp: Milp, values: Sequence[float]) -> tuple[CheckedRow, ...]:
+def checked_rows(rows: Sequence[Row], values: Sequence[float]) -> tuple[CheckedRow, ...]:
     """All rows at the solution, with their slack; of a very large model only binding rows and limits.
 
     A row binds where it leaves no slack; a row of choices that are not used (`0 <= 0`) does not, nor does an equation.
     """
     found = []
-    rows = milp.reported_rows()
     for row in rows:
         lhs = row.lhs(values)
         slack = {"<=": row.rhs - lhs, ">=": lhs - row.rhs, "=": -abs(lhs - row.rhs)}[row.sense]

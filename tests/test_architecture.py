@@ -17,7 +17,7 @@ FLOORS = (
     ("optimizer.units", "optimizer.errors", "optimizer.trace", "optimizer.finance", "optimizer.quantities", "catalog"),
     ("optimizer.estimator",),
     ("optimizer.problem", "optimizer.plan", "optimizer.plan_records", "optimizer.plan_structure", "optimizer.evaluate"),
-    ("optimizer.report",),
+    ("optimizer.report", "optimizer.convert"),
     ("optimizer.model", "optimizer.audit"),
     ("optimizer.prepare", "optimizer.solver"),
     ("optimizer.solve", "optimizer.sizing"),

@@ -1,7 +1,7 @@
 """Checks of the estimates: against the measurements, in themselves, and by estimating anew."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from catalog.schema import Gpu, SourceRef
@@ -48,10 +48,12 @@ def check_estimates(
 
 
 def _check_service(where: str, estimate: ServiceEstimate, problem: Problem, checker: Checker) -> None:
+    measured = _by_class(estimate, problem) if estimate.measured else {}
     for found in estimate.classes:
         place = f"{where}.classes[{found.request_class}]"
         if estimate.measured:
-            _check_measured_class(place, estimate, found, problem, checker)
+            standing = measured.get(found.request_class) or measured.get(None, [])
+            _check_measured_class(place, estimate, found, standing, problem, checker)
         else:
             parts = (
                 found.compute_seconds,
@@ -73,14 +75,25 @@ def _holds_for(measurement: Measurement, estimate: ServiceEstimate | JobEstimate
     return estimate.option is None and measurement.gpu == estimate.gpu_id
 
 
+def _by_class(estimate: ServiceEstimate, problem: Problem) -> dict[str | None, list[Measurement]]:
+    """Measurements that hold for an estimate, by the class that they are of (None: of all)."""
+    found: dict[str | None, list[Measurement]] = {}
+    for measurement in problem.measurements:
+        if _holds_for(measurement, estimate):
+            found.setdefault(measurement.request_class, []).append(measurement)
+    return found
+
+
 def _check_measured_class(
-    where: str, estimate: ServiceEstimate, found: ClassEstimate, problem: Problem, checker: Checker
+    where: str,
+    estimate: ServiceEstimate,
+    found: ClassEstimate,
+    standing: Sequence[Measurement],
+    problem: Problem,
+    checker: Checker,
 ) -> None:
     """Seconds per request = 1 ÷ a measured rate: of this very class, where there is one."""
-    here = [m for m in problem.measurements if _holds_for(m, estimate)]
-    exact = [m for m in here if m.request_class == found.request_class]
     service = next(w for w in problem.workloads if isinstance(w, Service) and w.name == estimate.workload)
-    standing = exact or [m for m in here if m.request_class is None]
     rates = [_requests_per_s(m, service, found.request_class) for m in standing]
     matching = [r for r in rates if r is not None and abs(found.replica_seconds_per_request * r - 1) <= 1e-6]
     checker.holds("estimates", where, bool(matching), "is no rate that the problem's measurements give")

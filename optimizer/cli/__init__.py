@@ -41,6 +41,7 @@ VERBS = {
     "compare": Verb("optimizer.cli.compare", "compare", "Cloud only, owned only and hybrid side by side; break-even."),
     "evaluate": Verb("optimizer.cli.evaluate", "evaluate", "The estimator against measurements: errors and ranges."),
     "catalog": Verb("optimizer.cli.catalog", "app", "GPUs, models, offers and servers of the catalog."),
+    "convert": Verb("optimizer.cli.convert", "convert", "A problem file from another planner's file."),
     "schema": Verb("optimizer.cli.schema", "schema", "JSON Schema of problem files, for editors."),
 }
 

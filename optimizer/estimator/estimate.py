@@ -161,7 +161,8 @@ class WorkloadEstimator:
         return tokens_per_gpu_hour_at(gpu, training_plan(self.workload, model), mfu) or None
 
     def _analytic(self, name: str) -> Result:
-        points = [(m, point_of(m, self.field.option_gpus)) for m in self.measurements]
+        near = [m for m in self.measurements if m.option is not None or m.gpu == name]
+        points = [(m, point_of(m, self.field.option_gpus)) for m in near]
         here = [(m, p) for m, p in points if p.gpu_id == name]
         everywhere = [(m, p) for m, p in here if p.option is None]
         if any(_covers_all(m) for m, _ in everywhere):

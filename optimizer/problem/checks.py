@@ -345,6 +345,7 @@ _RATES_OF_KIND = {
 def measurements_fit_their_workload(case: Case) -> Complaints:
     """A measurement names a workload, a class of it, and a rate of its kind."""
     workloads = {workload.name: workload for workload in case.problem.workloads}
+    classes = {name: {c.name for c in getattr(one, "classes", None) or ()} for name, one in workloads.items()}
     for index, measurement in enumerate(case.problem.measurements):
         path: Path = ("measurements", index)
         workload = workloads.get(measurement.workload)
@@ -358,10 +359,10 @@ def measurements_fit_their_workload(case: Case) -> Complaints:
             if getattr(measurement, key) is not None:
                 message = f'{key} does not say how fast the {workload.kind} "{workload.name}" runs'
                 yield Complaint((*path, key), message, f"write {' or '.join(allowed)}", at_key=True)
-        classes = [one.name for one in getattr(workload, "classes", None) or () if one.name]
         name = measurement.request_class
-        if name is not None and name not in classes:
-            yield no_such((*path, "class"), name, classes, "class")
+        if name is not None and name not in classes[workload.name]:
+            known = [one.name for one in getattr(workload, "classes", None) or () if one.name]
+            yield no_such((*path, "class"), name, known, "class")
 
 
 def measured_latencies_meet_the_targets(case: Case) -> Complaints:

@@ -349,6 +349,10 @@ _SCALAR_READERS: Mapping[str, Any] = {
 }
 
 
-def dump_yaml(data: Any) -> str:
-    """Write plain data as YAML that reads back as the same data, keys in their order."""
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+def dump_yaml(data: Any, *, leaves_in_line: bool = False) -> str:
+    """Write plain data as YAML that reads back as the same data, keys in their order.
+
+    `leaves_in_line` writes lists and mappings of plain values as `{key: value, …}`.
+    """
+    style = None if leaves_in_line else False
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=style)

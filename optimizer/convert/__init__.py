@@ -1,0 +1,1 @@
+"""Problem files from the files of other planners."""

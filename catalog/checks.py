@@ -4,7 +4,7 @@ from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ResaleValue, Server
 
 Fault = tuple[str, str] | None
 
-LINK_KINDS = ("nvlink", "nvlink-bridge", "infinity-fabric", "roce", "pcie", "none")
+LINK_KINDS = ("nvlink", "nvlink-bridge", "infinity-fabric", "roce", "ici", "pcie", "none")
 PURCHASE_OPTIONS = ("on-demand", "spot", "reserved", "committed-use")
 BILLING_STEPS = ("second", "minute", "10 minutes", "hour", "day", "month", "year", "unknown")
 
@@ -52,6 +52,14 @@ def gpu_link_is_known(gpu: Gpu) -> Fault:
         return "link_kind", f"{gpu.link_kind!r} is not one of {', '.join(LINK_KINDS)}"
     if (gpu.link_kind == "none") == gpu.p2p:
         return "p2p", "must be false exactly where link_kind is none"
+    return None
+
+
+def gpu_power_and_host_are_known(gpu: Gpu) -> Fault:
+    """`tdp_w` and `pcie_gb_per_s` may be left open of a TPU only: nobody can buy one, and none is published."""
+    for name in ("tdp_w", "pcie_gb_per_s"):
+        if getattr(gpu, name) is None and gpu.link_kind != "ici":
+            return name, "empty; write a number (only a TPU may leave it open)"
     return None
 
 
@@ -137,6 +145,7 @@ GPU_RULES = (
     gpu_has_a_tensor_peak,
     gpu_peaks_are_dense,
     gpu_link_is_known,
+    gpu_power_and_host_are_known,
 )
 MODEL_RULES = (model_counts_fit,)
 OFFER_RULES = (offer_price_is_positive, offer_terms_are_known)

@@ -7,10 +7,11 @@ from functools import cache
 from importlib.resources import files
 
 
-def gpus_of_node(provider: str, instance_type: str) -> set[str]:
-    """Ids of the GPUs that a provider's nodes of that name have; empty where the table does not know it."""
+def gpus_of_node(instance_type: str, provider: str | None = None) -> set[str]:
+    """Ids of the GPUs that nodes of that name have (any provider's for None); empty where the table knows none."""
     name = instance_type.casefold()
-    return {gpu_id for pattern, gpu_id in _patterns().get(provider, ()) if fnmatchcase(name, pattern)}
+    known = _patterns().values() if provider is None else (_patterns().get(provider, ()),)
+    return {gpu_id for patterns in known for pattern, gpu_id in patterns if name and fnmatchcase(name, pattern)}
 
 
 @cache

@@ -330,7 +330,7 @@ def gpu_mixup(stock: Stock) -> Iterator[Finding]:
     """Another GPU than the node type has, or another memory size than its name says (skypilot-catalog PR 15)."""
     for offer in stock.offers:
         sold = packaged_nodes(offer.provider).get(offer.instance_type.casefold(), ())
-        had = {gpu_id for gpu_id, _ in sold} or gpus_of_node(offer.provider, offer.instance_type)
+        had = {gpu_id for gpu_id, _ in sold} or gpus_of_node(offer.instance_type, offer.provider)
         if had and offer.gpu_id not in had:
             message = f"{offer.instance_type} has {' or '.join(sorted(had))}, not {offer.gpu_id}"
             yield _about(offer.ref, ERROR, "gpu-mixup", message)

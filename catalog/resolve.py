@@ -1,17 +1,18 @@
-"""Which GPU an ambiguous name means, settled by what else a price file or a measurement says of it."""
+"""Which GPU a name means, settled by what else a price file or a measurement says: memory, node type, form factor."""
 
 import re
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
-from functools import cache
+from collections.abc import Collection, Sequence
 
 from catalog.errors import AmbiguousNameError, GpuMismatchError
-from catalog.names_of_nodes import read_facts
+from catalog.memory_sizes import SAME_SIZE, distance, sizes_of_gb
+from catalog.names_of_nodes import gpus_of_node
 from catalog.schema import Gpu
 
-# Sizes as sold, as GiB and as usable MiB differ by up to 8 % (L4: 22 of 24); 80 and 94 GB by 15 %.
-MEMORY_TOLERANCE = 0.12
-_FORM_WORDS = {"sxm": ("sxm", "mega", "hgx", "dgx"), "pcie": ("pcie", "pci"), "nvl": ("nvl",), "oam": ("oam",)}
+MOST_MEMORY_ERROR = 0.15
+"""So far off may the memory of a GPU be whose name is clear (MI325X: 288 for 256); beyond, the two contradict."""
+
+_FORM_WORDS = {"sxm": "sxm", "mega": "sxm", "hgx": "sxm", "dgx": "sxm", "pcie": "pcie", "pci": "pcie", "nvl": "nvl",
+               "oam": "oam"}  # fmt: skip
 
 
 def settle_gpu(
@@ -30,48 +31,43 @@ def settle_gpu(
     AmbiguousNameError
         If several choices are left.
     """
-    left = _of_memory(name, choices, memory_gb)
-    left = _where(left, _gpus_of_node_type(instance_type or ""))
-    for text in (form_factor, instance_type):
-        forms = _forms(text or "")
-        left = _where(left, {gpu.gpu_id for gpu in left if forms & _forms(f"{gpu.gpu_id} {gpu.form_factor}")})
-    if len(left) == 1:
-        return left[0].gpu_id
-    raise AmbiguousNameError(name, [gpu.gpu_id for gpu in left])
-
-
-def _of_memory(name: str, choices: Sequence[Gpu], memory_gb: float | None) -> Sequence[Gpu]:
-    """The choices whose size is nearest to `memory_gb`, if within the tolerance."""
-    if not memory_gb:
-        return choices
-    distance = {gpu.gpu_id: _distance(gpu, memory_gb) for gpu in choices}
-    nearest = min(distance.values())
-    if nearest > MEMORY_TOLERANCE:
+    left = fitting_memory(choices, sizes_of_gb(memory_gb) if memory_gb else ())
+    if not left:
         sizes = [f"{gpu.gpu_id} ({gpu.memory_sold_gb:g} GB)" for gpu in choices]
         raise GpuMismatchError(name, f"{memory_gb:g} GB", sizes)
-    return [gpu for gpu in choices if distance[gpu.gpu_id] == nearest]
+    left = narrowed(left, gpus_of_node(instance_type or ""), f"{form_factor or ''} {instance_type or ''}")
+    if len(left) > 1:
+        raise AmbiguousNameError(name, [gpu.gpu_id for gpu in left])
+    return left[0].gpu_id
 
 
-def _distance(gpu: Gpu, memory_gb: float) -> float:
-    return abs(memory_gb / gpu.memory_sold_gb - 1)
+def fitting_memory(choices: Sequence[Gpu], sizes_gb: Sequence[float]) -> list[Gpu]:
+    """Choices whose sold size is nearest to a reading of the memory; all without one, none where it contradicts all.
+
+    A choice of one size may differ by more than one of several, which must be told apart.
+    """
+    if not sizes_gb:
+        return list(choices)
+    nearest = min(distance(sizes_gb, gpu.memory_sold_gb) for gpu in choices)
+    same_size = len({gpu.memory_sold_gb for gpu in choices}) == 1
+    if nearest > (MOST_MEMORY_ERROR if same_size else SAME_SIZE):
+        return []
+    return [gpu for gpu in choices if distance(sizes_gb, gpu.memory_sold_gb) <= nearest + SAME_SIZE / 4]
 
 
-def _gpus_of_node_type(instance_type: str) -> set[str]:
-    """GPUs of the nodes of that name, at any provider."""
-    wanted = instance_type.casefold()
-    return {gpu_id for pattern, gpu_id in _node_types().items() if wanted and fnmatchcase(wanted, pattern)}
+def narrowed(choices: Sequence[Gpu], of_node: Collection[str], words: str) -> list[Gpu]:
+    """Choices that the node type has (`of_node`: ids, none if it says nothing) and whose form factor a word names."""
+    left = _where(choices, of_node)
+    forms = {_FORM_WORDS[word] for word in re.findall(r"[a-z]+", words.casefold()) if word in _FORM_WORDS}
+    return _where(left, {gpu.gpu_id for gpu in left if any(form in _form(gpu) for form in forms)})
 
 
-@cache
-def _node_types() -> Mapping[str, str]:
-    return {row["instance_pattern"].casefold(): row["gpu_id"] for row in read_facts("instance_types.csv")}
-
-
-def _where(choices: Sequence[Gpu], ids: set[str]) -> Sequence[Gpu]:
+def _where(choices: Sequence[Gpu], ids: Collection[str]) -> list[Gpu]:
     """The choices among `ids`; all of them where that says nothing of any."""
-    return [gpu for gpu in choices if gpu.gpu_id in ids] or choices
+    return [gpu for gpu in choices if gpu.gpu_id in ids] or list(choices)
 
 
-def _forms(text: str) -> set[str]:
-    words = re.findall(r"[a-z]+", text.casefold())
-    return {form for form, spellings in _FORM_WORDS.items() if any(word in spellings for word in words)}
+def _form(gpu: Gpu) -> str:
+    """`sxm`, `pcie`, `nvl` … as the id or the form factor says it."""
+    identity = gpu.gpu_id.casefold()
+    return "nvl" if identity.endswith("-nvl") else f"{identity} {gpu.form_factor.casefold()}"

@@ -24,8 +24,9 @@ class Gpu:
     """A GPU variant. Peak fields are dense TFLOP/s (TOPS for int8), None where the GPU has no such unit.
 
     The bf16 and fp16 peaks are with FP32 accumulation; T4 and V100 have no bf16. `link_kind` is nvlink (all GPUs of
-    the node) | nvlink-bridge (pairs only, beyond them PCIe) | infinity-fabric | roce | pcie | none (no peer-to-peer:
-    through host memory); `link_gb_per_s` is one way and per GPU. `consumer`: the licence bars data centres.
+    the node) | nvlink-bridge (pairs only, beyond them PCIe) | infinity-fabric | roce | ici (the torus of TPUs) | pcie |
+    none (no peer-to-peer: through host memory); `link_gb_per_s` is one way and per GPU. `pcie_gb_per_s` and `tdp_w` are
+    None where they are not published (TPU). `consumer`: the licence bars data centres.
     """
 
     gpu_id: str
@@ -45,9 +46,9 @@ class Gpu:
     fp4_dense_tflop_per_s: float | None
     link_kind: str
     link_gb_per_s: float
-    pcie_gb_per_s: float
+    pcie_gb_per_s: float | None
     p2p: bool
-    tdp_w: float
+    tdp_w: float | None
     max_gpus_per_node: int
     consumer: bool
     release_year: int | None
@@ -60,6 +61,14 @@ class Gpu:
     def link_both_ways_gb_per_s(self) -> float:
         """What datasheets advertise: both directions together."""
         return 2 * self.link_gb_per_s
+
+    @property
+    def host_gb_per_s(self) -> float:
+        """`pcie_gb_per_s` of a GPU that has one. Raises ValueError for one that has not (a TPU)."""
+        if self.pcie_gb_per_s is None:
+            msg = f"the rate between {self.gpu_id} and its host is not published"
+            raise ValueError(msg)
+        return self.pcie_gb_per_s
 
     @property
     def licence_note(self) -> str:

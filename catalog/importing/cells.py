@@ -5,9 +5,10 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
+
+from catalog.memory_sizes import sizes_of_gb, sizes_of_mib
 
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
@@ -15,14 +16,6 @@ _MONEY_MARKS = re.compile(r"^(US)?\$\s*|^USD\s*|\s*USD(/h(our)?)?$|\s*(US)?\$$")
 
 _MEMORY_UNIT = re.compile(r"\s*(gb|gib|g|mb|mib)$", re.IGNORECASE)
 
-MIB_PER_GIB = 1024
-BYTES_PER_MIB = 2**20
-BYTES_PER_GB = 1e9
-GB_PER_GIB = 2**30 / 1e9
-LEAST_MIB = 1024
-"""Less than this in a field of MiB is a figure in GB (RunPod writes 80)."""
-SAME_SIZE = 0.04
-"""Two sizes that differ by less are one size in two units or roundings (23.6 and 24; but not 40 and 42.9)."""
 LONGEST_LITERAL = 20_000
 
 
@@ -62,18 +55,6 @@ def whole_count(value: float | None) -> int | None:
     return int(value)
 
 
-def sizes_of_mib(mib: float) -> tuple[float, ...]:
-    """What a figure in a MiB field may be in GB as sold: GiB (40960 → 40), decimal GB (22888 → 24.0), GB (80 → 80)."""
-    if mib < LEAST_MIB:
-        return (mib,)
-    return (mib / MIB_PER_GIB, mib * BYTES_PER_MIB / BYTES_PER_GB)
-
-
-def sizes_of_gb(gb: float) -> tuple[float, ...]:
-    """What a figure in a GB field may be in GB as sold: GB, or GiB (22 → 23.6, an L4 of 24)."""
-    return (gb, gb * GB_PER_GIB)
-
-
 def memory_sizes(text: str) -> tuple[float, ...]:
     """What a memory cell (`80`, `80GB`, `80 GiB`, `81920 MiB`) may be in GB as sold; nothing where it is empty or 0.
 
@@ -84,11 +65,6 @@ def memory_sizes(text: str) -> tuple[float, ...]:
     if not value:
         return ()
     return sizes_of_mib(value) if said and said[1].casefold().startswith("m") else sizes_of_gb(value)
-
-
-def distance(sizes: Iterable[float], sold_gb: float) -> float:
-    """How far the nearest of `sizes` is from the size a GPU is sold with, as a share of that."""
-    return min(abs(size / sold_gb - 1) for size in sizes)
 
 
 @lru_cache(maxsize=10_000)

@@ -8,7 +8,7 @@ from catalog.checks import BILLING_STEPS, PURCHASE_OPTIONS
 from catalog.errors import CatalogFileError
 from catalog.importing.cells import memory_sizes, number, optional_number, whole_count
 from catalog.importing.headers import Header
-from catalog.importing.names import Clues, GpuMatcher
+from catalog.importing.names import Clues, GpuMatcher, Match
 from catalog.importing.offers import HIGHEST_PRICE, LOWEST_PRICE, ImportRun, PriceRow
 from catalog.importing.tables import TextTable
 
@@ -80,18 +80,18 @@ def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRu
     if not LOWEST_PRICE <= price <= HIGHEST_PRICE:
         run.drop(line, "price-out-of-range", f"{cells['gpu']}: {cells['price']}")
         return None
-    gpu_id = _gpu(line, cells, count, matcher, run)
-    return _offer(line, cells, gpu_id, count, price * _times(cells.get("per", ""), count)) if gpu_id else None
+    gpu = _gpu(line, cells, count, matcher, run)
+    return _offer(line, cells, gpu, price * _times(cells.get("per", ""), gpu.count)) if gpu.gpu_id else None
 
 
-def _gpu(line: int, cells: Mapping[str, str], count: int, matcher: GpuMatcher, run: ImportRun) -> str:
+def _gpu(line: int, cells: Mapping[str, str], count: int, matcher: GpuMatcher, run: ImportRun) -> Match:
     sizes = memory_sizes(cells.get("gpu_memory_gb", ""))
     match = matcher.match(Clues(cells["gpu"], sizes, cells.get("instance_type", ""), count))
     if match.code:
         run.drop(line, match.code, match.detail)
     elif match.remark:
         run.remark(line, "memory-differs", match.remark)
-    return match.gpu_id
+    return match
 
 
 def _times(per: str, count: int) -> int:
@@ -104,13 +104,14 @@ def _times(per: str, count: int) -> int:
     raise ValueError(msg)
 
 
-def _offer(line: int, cells: Mapping[str, str], gpu_id: str, count: int, price: float) -> PriceRow:
+def _offer(line: int, cells: Mapping[str, str], gpu: Match, price: float) -> PriceRow:
     option = _option(cells.get("purchase_option", ""))
     extra = {name: cells.get(name, "") for name in ("source", "notes", "priced_on", "billing_step", "term_months")}
     extra["upfront_usd_per_node"] = cells.get("upfront", "")
     _check(extra, option)
+    name = cells.get("instance_type") or f"{gpu.count}x-{gpu.gpu_id}"
     return PriceRow(
-        line, cells.get("region", ""), "", cells.get("instance_type") or f"{count}x-{gpu_id}", gpu_id, count, option,
+        line, cells.get("region", ""), "", name, gpu.gpu_id, gpu.count, option,
         round(price, 6), optional_number(cells.get("vcpus", "")), optional_number(cells.get("ram_gib", "")),
         extra={name: text for name, text in extra.items() if text},
     )  # fmt: skip

@@ -6,10 +6,11 @@ dstackai/gpuhunt 0.1.34, `storage.CATALOG_V2_FIELDS`.
 
 from collections.abc import Mapping
 
-from catalog.importing.cells import number, optional_number, sizes_of_gb, whole_count
-from catalog.importing.names import Clues, GpuMatcher
+from catalog.importing.cells import number, optional_number, whole_count
+from catalog.importing.names import Clues, GpuMatcher, Match
 from catalog.importing.offers import ImportRun, PriceRow
 from catalog.importing.tables import TextTable
+from catalog.memory_sizes import sizes_of_gb
 
 REQUIRED = ("instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
 OPTIONAL = ("cpu", "memory", "gpu_vendor", "flags")
@@ -44,33 +45,37 @@ def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRu
     if price is None or price <= 0:
         run.drop(line, "no-spot" if spot else "no-price", f"{instance}: {cells['price'] or 'no price'}")
         return None
-    gpu_id = _gpu(line, cells, count, memory, matcher, run)
-    if not gpu_id:
+    match = _gpu(line, cells, count, memory, matcher, run)
+    if not match.gpu_id:
         return None
     return PriceRow(
-        line, cells["location"], "", instance, gpu_id, int(count or 0), "spot" if spot else "on-demand", price,
+        line, cells["location"], "", instance, match.gpu_id, match.count, "spot" if spot else "on-demand", price,
         optional_number(cells.get("cpu", "")), optional_number(cells.get("memory", "")), flags=cells.get("flags", ""),
     )  # fmt: skip
 
 
 def _gpu(
     line: int, cells: Mapping[str, str], count: float | None, memory: float | None, matcher: GpuMatcher, run: ImportRun
-) -> str:
-    """The GPU's id; empty, and the row dropped, where it cannot be told."""
+) -> Match:
+    """The GPU; without an id, and the row dropped, where it cannot be told."""
     name, instance = cells["gpu_name"], cells["instance_name"]
-    if cells.get("gpu_vendor") == "google":
-        name = f"tpu-{name.removeprefix('tpu-')}"
     whole = whole_count(count)
     if whole is None:
         code = "fraction-of-gpu" if count is not None and count > 0 else "no-count"
         run.drop(line, code, f"{cells['gpu_count'] or 'no count'} of {name} on {instance}")
-        return ""
-    match = matcher.match(Clues(name, sizes_of_gb(memory) if memory else (), instance, whole))
+        return Match()
+    sizes = sizes_of_gb(memory) if memory else ()
+    match = matcher.match(Clues(name, sizes, instance, whole, vendor=_vendor(cells)))
     if match.code:
         run.drop(line, match.code, match.detail)
     elif match.remark:
         run.remark(line, "memory-differs", match.remark)
-    return match.gpu_id
+    return match
+
+
+def _vendor(cells: Mapping[str, str]) -> str:
+    """First word of the vendor, in lower case; empty where the file has none."""
+    return cells.get("gpu_vendor", "").casefold().partition(" ")[0]
 
 
 def _truth(text: str) -> bool:

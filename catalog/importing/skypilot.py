@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from catalog.importing.cells import gpu_info, number, optional_number, sizes_of_mib, whole_count
+from catalog.importing.cells import gpu_info, number, optional_number, whole_count
 from catalog.importing.names import Clues, GpuMatcher
 from catalog.importing.offers import ImportRun, PriceRow
 from catalog.importing.tables import Row, TextTable
+from catalog.memory_sizes import sizes_of_mib
 from catalog.names_of_nodes import read_facts
+from catalog.tpu_slices import tpu_slice
 
 REQUIRED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 OPTIONAL = ("SpotPrice", "vCPUs", "MemoryGiB", "GpuInfo", "AvailabilityZone")
@@ -54,6 +56,8 @@ def read_skypilot(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None
             continue
         if not line.accelerator:
             _without_gpu(line, hosts, run, split=split)
+        elif split and tpu_slice(line.accelerator):
+            _add(replace(line, instance=line.accelerator.removeprefix("tpu-")), matcher, run)
         elif split and not line.instance:
             gpus.append(line)
         else:
@@ -104,7 +108,7 @@ def _add(line: _Line, matcher: GpuMatcher, run: ImportRun, notes: str = "") -> N
     if match.remark:
         run.remark(line.line, "memory-differs", match.remark)
     base = PriceRow(
-        line.line, line.region, line.zone, line.instance, match.gpu_id, count, "on-demand", 0.0, line.vcpus,
+        line.line, line.region, line.zone, line.instance, match.gpu_id, match.count, "on-demand", 0.0, line.vcpus,
         line.ram_gib, notes,
     )  # fmt: skip
     _add_prices(base, line, run)

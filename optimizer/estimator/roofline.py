@@ -27,6 +27,11 @@ _US_PER_S = 1e6
 _SWITCHED = ("nvlink", "infinity-fabric", "roce")
 
 
+def has_analytic_model(gpu: Gpu) -> bool:
+    """Whether these formulas were compared with measurements of its kind: not of TPUs (a torus, another compiler)."""
+    return gpu.link_kind != "ici"
+
+
 def half_precision_flop_per_s(gpu: Gpu) -> float:
     """Dense peak at 16 bits: bf16, or fp16 on cards without it (V100, T4)."""
     return (gpu.bf16_dense_tflop_per_s or gpu.fp16_dense_tflop_per_s or 0.0) * FLOP_PER_TFLOP
@@ -86,9 +91,9 @@ def link_of(gpu: Gpu) -> Link:
     if gpu.link_kind in _SWITCHED:
         return _link("nvlink", gpu.link_kind, gpu.link_gb_per_s)
     if gpu.link_kind == "none":
-        return _link("staged", "pcie without peer-to-peer", gpu.link_gb_per_s or gpu.pcie_gb_per_s / 2)
+        return _link("staged", "pcie without peer-to-peer", gpu.link_gb_per_s or gpu.host_gb_per_s / 2)
     bridged = gpu.link_kind == "nvlink-bridge"
-    return _link("pcie", "pcie", gpu.pcie_gb_per_s if bridged else gpu.link_gb_per_s or gpu.pcie_gb_per_s)
+    return _link("pcie", "pcie", gpu.host_gb_per_s if bridged else gpu.link_gb_per_s or gpu.host_gb_per_s)
 
 
 def _link(name: str, kind: str, gb_per_s: float) -> Link:

@@ -136,7 +136,7 @@ def offload_seconds_per_token(gpu: Gpu, plan: TrainingPlan, tensor_parallel: int
     """
     if plan.offload == "none":
         return 0.0
-    rate = gpu.pcie_gb_per_s * BYTES_PER_GB
+    rate = gpu.host_gb_per_s * BYTES_PER_GB
     if plan.offload == "activations":
         moved = 2 * activation_bytes(replace(plan, offload="none"), tensor_parallel)
         return moved / rate / plan.micro_batch_tokens

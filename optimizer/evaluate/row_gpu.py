@@ -7,7 +7,7 @@ from catalog.load import Catalog
 from catalog.schema import Gpu, SourceRef
 from optimizer.estimator.roofline import half_precision_flop_per_s
 from optimizer.estimator.training import sustained_peak_flop_per_s
-from optimizer.evaluate.rows import gpu_of, positive, text
+from optimizer.evaluate.rows import gpu_of, positive, predictable, text
 from optimizer.evaluate.types import NotPredictableError
 from optimizer.units import FLOP_PER_TFLOP
 
@@ -39,7 +39,7 @@ def _of_catalog(row: Mapping[str, str], catalog: Catalog, peak: float | None) ->
         choices = [gpu for gpu, distance in zip(choices, off, strict=True) if distance == min(off)]
     if len({sustained_peak_flop_per_s(gpu) for gpu in choices}) > 1:
         return gpu_of(row, catalog)
-    return choices[0]
+    return predictable(choices[0])
 
 
 def _with_half_precision(gpu: Gpu, peak: float) -> Gpu:

@@ -14,6 +14,7 @@ from catalog.errors import AmbiguousNameError, UnknownNameError
 from catalog.load import Catalog
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.errors import Finding, ProblemFileError
+from optimizer.estimator.roofline import has_analytic_model
 from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
 
 
@@ -143,16 +144,24 @@ def gpu_of(row: Mapping[str, str], catalog: Catalog) -> Gpu:
     Raises
     ------
     NotPredictableError
-        If the catalog does not know it, or if it may mean several.
+        If the catalog does not know it, if it may mean several, or if the estimator has no model of it (TPU).
     """
     try:
-        return catalog.gpu(text(row, "gpu"))
+        return predictable(catalog.gpu(text(row, "gpu")))
     except UnknownNameError as error:
         msg = f"GPU not in the catalog: {error}"
         raise NotPredictableError(msg) from error
     except AmbiguousNameError as error:
         msg = f"GPU name is ambiguous: {error}"
         raise NotPredictableError(msg) from error
+
+
+def predictable(gpu: Gpu) -> Gpu:
+    """The GPU itself. Raises NotPredictableError if the estimator has no model of its kind."""
+    if not has_analytic_model(gpu):
+        msg = f"no analytic model for {gpu.gpu_id}"
+        raise NotPredictableError(msg)
+    return gpu
 
 
 def catalog_model(row: Mapping[str, str], catalog: Catalog) -> LlmArchitecture | None:

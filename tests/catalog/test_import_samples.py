@@ -18,8 +18,8 @@ from tests.catalog.import_cases import CATALOG, prices, sample
         ("gpuhunt_azure", "azure", 20, {}),
         ("gpuhunt_lambdalabs", "lambda", 20, {}),
         ("gpuhunt_oci", "oci", 15, {}),
-        ("gpuhunt_gcp_tpu", "gcp", 0, {"tpu": 6}),
-        ("gpuhunt_legacy", "verda", 6, {"tpu": 1}),
+        ("gpuhunt_gcp_tpu", "gcp", 6, {}),
+        ("gpuhunt_legacy", "verda", 7, {}),
     ],
 )
 def test_every_sample_imports_or_is_refused_with_the_reason(name, provider, offers, dropped):

@@ -180,7 +180,7 @@ def test_an_assumed_spot_price_is_remarked():
         ("RTXA6000", "RTX-A6000"),
         ("RTX6000-Ada", "RTX-6000-Ada"),
         ("RTXPRO6000SE", "RTX-PRO-6000-SE"),
-        ("MI300X", "MI300X"),
+        ("NVIDIA H100 NVL", "H100-94GB-NVL"),
     ],
 )
 def test_one_gpu_has_many_names(name, gpu_id):
@@ -211,14 +211,47 @@ def test_the_price_of_one_gpu_times_sixteen():
     assert [(row.gpus_per_node, row.price) for row in run.rows] == [(16, pytest.approx(40.80))]
 
 
-def test_tpus_are_no_gpus():
-    """TPU slices are dropped whatever they are called; `v5p-8` is four chips."""
+def test_tpu_slices_are_nodes_of_their_chips():
+    """A slice counts as one in a file: `v5p-8` is named after TensorCores and has four chips, `v5litepod-8` eight."""
     run = gpuhunt(
         "a,r,16.8,208,448,1,v5p-8,95,False,,google,,x86,{}",
-        "b,r,16.8,208,448,1,tpu-v5litepod-8,,False,,,,x86,{}",
-        "c,r,2.7,44,176,1,v6e-1,32,True,,google,,x86,{}",
+        "b,r,9.6,224,384,1,tpu-v5litepod-8,,False,,,,x86,{}",
+        "c,r,10.8,180,720,1,v6e-4,128,True,,google,,x86,{}",
     )
-    assert codes(run) == ["tpu"] * 3
+    found = [(row.gpu_id, row.gpus_per_node, row.price) for row in run.rows]
+    assert found == [("TPU-v5p", 4, 16.8), ("TPU-v5e", 8, 9.6), ("TPU-v6e", 4, 10.8)]
+
+
+def test_tpu_slices_that_are_no_node_of_the_catalog():
+    """Other generations, slices over several hosts, a count or memory that contradicts, and another vendor's."""
+    run = gpuhunt(
+        "a,r,4.5,96,334,1,v2-8,64,False,,google,,x86,{}",
+        "b,r,19.2,224,384,1,v5litepod-16,256,False,,google,,x86,{}",
+        "c,r,9.6,224,384,4,v5litepod-8,128,False,,google,,x86,{}",
+        "d,r,9.6,224,384,1,v5litepod-8,80,False,,google,,x86,{}",
+        "e,r,9.6,224,384,1,v5litepod-8,128,False,,nvidia,,x86,{}",
+    )
+    assert codes(run) == ["tpu", "tpu-slice", "count-mismatch", "memory-mismatch", "vendor-mismatch"]
+
+
+def test_tpus_of_google_come_with_their_host():
+    """SkyPilot lists a slice without a machine: nothing is added to its price, and one at 0.00 has none."""
+    run = skypilot(
+        "n1-standard-8,,,8,30,0.38,us-east5,,0.08,us-east5-a",
+        ",tpu-v5p-8,1,,,16.8,us-east5,,6.72,us-east5-a",
+        ",tpu-v6e-8,1,,,0,us-east5,,0,us-east5-b",
+        provider="gcp",
+    )
+    assert prices(run) == {("v5p-8", "on-demand"): 16.8, ("v5p-8", "spot"): 6.72}
+    assert codes(run) == ["no-price", "no-spot"]
+
+
+@pytest.mark.parametrize(("name", "vendor"), [("MI300X", "nvidia"), ("H100", "amd"), ("Gaudi2", "google")])
+def test_a_vendor_that_does_not_make_the_gpu(name, vendor):
+    """An H100 of AMD is a mistake in one of two columns: the row is dropped and the reason told."""
+    run = gpuhunt(f"n,r,2.5,8,64,1,{name},,False,,{vendor},,x86,{{}}")
+    assert codes(run) == ["vendor-mismatch"]
+    assert f'"{name}" of {vendor}' in run.dropped[0].detail
 
 
 def test_unknown_gpus_are_listed_with_what_they_resemble():

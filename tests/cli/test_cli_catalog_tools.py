@@ -96,14 +96,20 @@ def test_the_account_of_an_import_as_json(tmp_path):
 
 
 def test_a_file_without_a_gpu_that_the_catalog_knows(tmp_path):
-    """A file of TPUs gives no offers: exit code 1, nothing is written, and the reason is told."""
+    """A file of old TPUs gives no offers: exit code 1, nothing is written, and the reason is told."""
+    path = tmp_path / "old.csv"
+    header = (SAMPLES / "gpuhunt_gcp_tpu.csv").read_text(encoding="utf-8").splitlines()[0]
+    rows = [
+        f"v3-8,europe-west4,{price},96,334,1,v3-8,128,{spot},,google,,x86,{{}}"
+        for price, spot in ((8.8, False), (2.64, True))
+    ]
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
     done = catalog(
-        "import", "gpuhunt", SAMPLES / "gpuhunt_gcp_tpu.csv", "--provider", "gcp", "--priced-on", "unknown",
-        "--out", tmp_path / "tpu.csv",
+        "import", "gpuhunt", path, "--provider", "gcp", "--priced-on", "unknown", "--out", tmp_path / "tpu.csv",
     )  # fmt: skip
     assert done.exit_code == 1
     assert not (tmp_path / "tpu.csv").exists()
-    assert "dropped 6: TPU" in done.stderr
+    assert "dropped 2: TPU" in done.stderr
 
 
 def test_a_table_of_ones_own_with_its_own_headings(tmp_path):

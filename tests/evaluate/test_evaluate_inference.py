@@ -146,3 +146,9 @@ def test_every_target_has_a_column():
     columns = set(open_rows()[0])
     assert set(MEASURED_COLUMNS.values()) <= columns
     assert {field.name for field in dataclasses.fields(serving_case(row(), CATALOG))}.isdisjoint(NEVER_INPUTS)
+
+
+def test_a_row_of_a_tpu_is_not_predicted():
+    """The catalog knows TPUs, the estimator has no model of them."""
+    with pytest.raises(NotPredictableError, match="no analytic model for TPU-v6e"):
+        serving_case(row(gpu="TPU v6e"), CATALOG)

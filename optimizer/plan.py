@@ -92,7 +92,8 @@ class Assignment:
 class PricedLine:
     """A line of the ledger at the solution: quantity × unit price = amount (undiscounted), `npv` discounted.
 
-    `period` counts the listed periods from 1; one more than there are means "after the horizon".
+    `period` counts the listed periods from 1; one more than there are means "after the horizon". `group` is the total
+    that it counts in (`capex`, `opex`, `salvage`), `name` which of the buyer's further costs it is.
     """
 
     term: str
@@ -104,6 +105,8 @@ class PricedLine:
     amount: float
     npv: float
     source: str
+    group: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

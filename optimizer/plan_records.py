@@ -1,8 +1,8 @@
 """The plan file as typed records: every key that audit and explain read, with its kind."""
 
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from optimizer.estimator.types import Demand, JobEstimate, ServiceEstimate
 
@@ -234,6 +234,9 @@ class AssignmentRecord(Part):
     measured: bool
 
 
+_GROUPS_OF_TERMS = {"capex": "capex", "installation": "capex", "upfront_fee": "capex", "salvage_value": "salvage"}
+
+
 class LineRecord(Part):
     """A line of the ledger."""
 
@@ -246,6 +249,15 @@ class LineRecord(Part):
     amount: float
     npv: float
     source: str
+    group: str = ""
+    name: str = ""
+
+    @model_validator(mode="after")
+    def _in_its_group(self) -> Self:
+        """Files of before further costs do not say the group: it follows from the term."""
+        if not self.group:
+            object.__setattr__(self, "group", _GROUPS_OF_TERMS.get(self.term, "opex"))
+        return self
 
 
 class ConstraintRecord(Part):

@@ -257,12 +257,31 @@ def _price_assumptions(problem: Problem, known: Literature, supply: Supply) -> I
         else:
             unit = f"{problem.currency}/h per {terms.per}"
             yield Assumption(f"own price: {terms.words}", terms.price, unit, source, "user", day)
+    yield from _further_costs(problem)
     for discount in known.discounts:
         name = f"estimated discount {discount.discount_id}"
         yield _from_literature(name, "share", discount, problem.options.estimated_discounts or "mid")
     for value in known.resale:
         name = f"resale of servers after {value.age_months:g} months"
         yield _from_literature(name, "share of price", value, (problem.site or Site()).resale)
+
+
+def _further_costs(problem: Problem) -> Iterable[Assumption]:
+    """The buyer's further costs and what running costs rise by, as far as they are given."""
+    for cost in problem.costs:
+        money, per = problem.currency, f" per {cost.per}" if cost.per else ""
+        figures = (
+            (cost.once, f"{money} once{per}"),
+            (cost.monthly, f"{money}/month{per}"),
+            (cost.per_gb, f"{money}/GB"),
+            (cost.percent, f"share of {cost.of}"),
+        )
+        for value, unit in figures:
+            if value is not None:
+                yield Assumption(f"cost: {cost.words}", value, unit, cost.source, "user")
+    for what, change in problem.finance.opex_escalation:
+        if change:
+            yield Assumption(f"escalation of {what}", change, "/year", "problem file", "user")
 
 
 def _from_literature(name: str, unit: str, found: TypicalDiscount | ResaleValue, level: str) -> Assumption:

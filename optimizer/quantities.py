@@ -246,6 +246,12 @@ FractionPerYear = Annotated[
     Field(ge=0, le=1),
     _text_or_number("a share per year", "5 %/year"),
 ]
+ChangePerYear = Annotated[
+    float,
+    BeforeValidator(_parser(replace(FRACTION_PER_YEAR, kind="a change per year"))),
+    Field(ge=-0.9, le=1),
+    _text_or_number("a change per year", "3 %/year"),
+]
 ShareAboveZero = Annotated[
     float, BeforeValidator(_parser(FRACTION)), Field(gt=0, le=1), _text_or_number("a share", "95 %")
 ]
@@ -310,6 +316,12 @@ MoneyPerKwh = Annotated[
     BeforeValidator(_money({"": 1.0, "kWh": 1.0, "MWh": 1e-3}, "0.11 USD/kWh")),
     Field(ge=0, le=MOST_MONEY),
     _text_or_number("money", "0.11 USD/kWh"),
+]
+MoneyPerGb = Annotated[
+    float,
+    BeforeValidator(_money({"": 1.0, "GB": 1.0, "GB/month": 1.0, "TB": 1e-3, "TB/month": 1e-3}, "0.08 USD/GB")),
+    Field(ge=0, le=MOST_MONEY),
+    _text_or_number("money", "0.08 USD/GB"),
 ]
 MoneyPerKwMonth = Annotated[
     float,

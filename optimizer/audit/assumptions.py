@@ -63,6 +63,12 @@ def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | st
             yield f"discount: {named}", terms.percent or 0.0
         else:
             yield f"own price: {named}", terms.price
+    for cost in problem.costs:
+        named = f"cost: {cost.kind}: {cost.name}" if cost.name else f"cost: {cost.kind}"
+        amounts = (cost.once, cost.monthly, cost.per_gb, cost.percent)
+        yield from ((named, amount) for amount in amounts if amount is not None)
+    rises = problem.finance.opex_escalation.model_dump()
+    yield from ((f"escalation of {what}", change) for what, change in rises.items() if change != 0)
     dates = [option.price_date for option in answer.inputs.options if option.price_date]
     if dates:
         yield "oldest price considered", min(dates)

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable
 from optimizer.audit.case import Case
 from optimizer.audit.document import ConstraintRecord
 from optimizer.audit.jobs import Working
-from optimizer.audit.ledger import Line
+from optimizer.audit.lines import Line
 from optimizer.audit.report import TOLERANCE, Checker
 from optimizer.audit.rows import DerivedRow
 from optimizer.audit.rows_of_limits import limit_rows

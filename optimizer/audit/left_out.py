@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from optimizer.audit.document import Answer, OptionRecord
 from optimizer.audit.fitting import gpus_kept, place_allowed, usable_estimates
+from optimizer.audit.further_costs import alike
 from optimizer.audit.report import TOLERANCE, Checker
 from optimizer.audit.sources import CatalogRows
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
@@ -117,6 +118,7 @@ class _Rivals:
             and (option.provider == offer.provider or option.provider not in limits.providers)
             and (_same_node(option, offer) or option.gpu_id not in limits.gpus)
             and (offer.interruptible or not option.interruptible)
+            and alike(option, offer, self.problem)
             and option.price_per_node_hour <= offer.price_per_node_hour * (1 + TOLERANCE)
         )
         return free and all(self._runs_as_well(workload.name, option, offer) for workload in self.problem.workloads)

@@ -7,7 +7,7 @@ from optimizer.audit.case import Case, Key, month_label
 from optimizer.audit.document import OptionRecord
 from optimizer.audit.fleet import gpus_used
 from optimizer.audit.jobs import Working
-from optimizer.audit.ledger import CAPEX, OPEX, Line
+from optimizer.audit.lines import Line
 from optimizer.audit.rows import DerivedRow, derived_row
 from optimizer.audit.rows_of_work import places
 from optimizer.audit.services import Place, Station
@@ -128,11 +128,11 @@ def _budget_rows(case: Case, lines: list[Line]) -> Iterator[DerivedRow]:
     """Budgets: what existing nodes cost whatever is decided stands on the right."""
     limits, currency = case.problem.limits, case.problem.currency
     if limits.capex is not None:
-        chosen = [line for line in lines if line.term in CAPEX]
+        chosen = [line for line in lines if line.group == "capex"]
         yield _budget("budget_capex", "horizon", chosen, limits.capex, currency)
     if limits.opex is not None:
         for number, period in enumerate(case.plan.grid.periods):
-            chosen = [line for line in lines if line.term in OPEX and line.period == number]
+            chosen = [line for line in lines if line.group == "opex" and line.period == number]
             name, unit = f"period-{number + 1}", f"{currency}/month"
             yield _budget("budget_opex", name, chosen, limits.opex, unit, period.months)
     if limits.npv is not None:

@@ -7,7 +7,7 @@ from optimizer.audit.case import Case
 from optimizer.audit.document import AssignmentRecord
 from optimizer.audit.fleet import check_terms, most_gpus
 from optimizer.audit.jobs import Working
-from optimizer.audit.ledger import Line
+from optimizer.audit.lines import Line
 from optimizer.audit.report import DUST, TOLERANCE, Checker
 from optimizer.audit.services import Place, Station
 from optimizer.estimator.types import ClassEstimate, ServiceEstimate
@@ -30,7 +30,7 @@ def _check_rentals(case: Case, lines: list[Line], checker: Checker) -> None:
     hours: dict[str, float] = defaultdict(float)
     for line in lines:
         if line.term == "usage_fee":
-            hours[line.option.option_id] += line.quantity
+            hours[line.option_id] += line.quantity
     peak: dict[str, int] = defaultdict(int)
     for name in hours:
         counts = (case.rented.get((name, k), 0) + case.hired.get((name, k), (0.0, 0))[1] for k in case.cells)

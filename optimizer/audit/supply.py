@@ -172,7 +172,7 @@ def _of_existing(nodes: ExistingNodes, unnamed: str, site: Site | None) -> Field
         purchase_option="owned" if owned else "reserved",
         billing="holding",
         price_per_node_hour=nodes.fee,
-        capex_per_node=nodes.paid,
+        capex_per_node=nodes.paid if owned else 0.0,
         term_months=nodes.term,
         max_nodes=nodes.nodes,
         existing_nodes=nodes.nodes,

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from catalog.schema import TypicalDiscount
+from optimizer.problem.further_costs import FurtherCost
 from optimizer.problem.schema import Discount, Problem
 
 Fields = dict[str, Any]
@@ -83,11 +84,26 @@ def cheapest(found: Iterable[Fields], problem: Problem) -> list[Fields]:
     ) if given]  # fmt: skip
     best: dict[tuple[Any, ...], Fields] = {}
     for fields in found:
-        key = tuple(fields[name] for name in ("gpu_id", "gpus_per_node", "term_months", *restricted))
+        borne = tuple(_falls_on(cost, fields) for cost in problem.costs)
+        key = (*(fields[name] for name in ("gpu_id", "gpus_per_node", "term_months", *restricted)), borne)
         rival = best.get(key)
         if rival is None or _rank(fields) < _rank(rival):
             best[key] = fields
     return list(best.values())
+
+
+def _falls_on(cost: FurtherCost, fields: Fields) -> bool:
+    """Whether one of the buyer's further costs is for such nodes."""
+    exact = ((cost.gpu, "gpu_id"), (cost.provider, "provider"), (cost.option, "option_id"))
+    named = all(
+        wanted is None or (fields[key] == wanted if key == "gpu_id" else _like(wanted, fields[key]))
+        for wanted, key in exact
+    )
+    return named and (cost.purchase is None or fields["purchase_option"] in cost.purchase)
+
+
+def _like(pattern: str, text: str) -> bool:
+    return fnmatchcase(text.lower(), pattern.lower())
 
 
 def _rank(fields: Fields) -> tuple[float, str]:

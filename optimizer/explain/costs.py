@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from optimizer.explain.reading import PlanReader, Record
 from optimizer.report.meanings import term_meaning
-from optimizer.report.words import TERM_GROUPS, term_words
+from optimizer.report.words import group_of, item_of, term_words
 from optimizer.trace import TraceNode
 
 COST_MEANINGS = {
@@ -33,7 +33,7 @@ def total_node(plan: PlanReader) -> TraceNode:
 
 def group_node(plan: PlanReader, group: str) -> TraceNode:
     """`capex`, `opex` or `salvage` down to its lines, undiscounted."""
-    lines = [line for line in plan.cost_lines() if TERM_GROUPS.get(line["term"], "opex") == group]
+    lines = [line for line in plan.cost_lines() if group_of(line) == group]
     terms = _by_size(lines, lambda line: str(line["term"]), "amount")
     children = tuple(term_node(plan, term, "amount") for term in terms)
     total = _sum(lines, "amount")
@@ -55,20 +55,28 @@ def proof_node(plan: PlanReader, name: str) -> TraceNode:
 def term_node(plan: PlanReader, term: str, key: str) -> TraceNode:
     """A cost term, its options, their lines. `key`: `npv`, or `amount` for the undiscounted sums."""
     lines = [line for line in plan.cost_lines() if line["term"] == term]
-    options = _by_size(lines, lambda line: str(line["option"]), key)
-    children = tuple(option_lines_node(plan, lines, option, key) for option in options)
+    items = {item_of(line): line["option"] for line in lines}
+    children = tuple(
+        option_lines_node(plan, [line for line in lines if item_of(line) == item], items[item], key, item)
+        for item in _by_size(lines, item_of, key)
+    )
     return TraceNode(term_words(term), _sum(lines, key), plan.currency, term_meaning(term), children=children)
 
 
-def option_lines_node(plan: PlanReader, lines: Iterable[Record], option: str, key: str) -> TraceNode:
-    """The lines of one option, period by period."""
+def option_lines_node(
+    plan: PlanReader, lines: Iterable[Record], option: str, key: str, label: str | None = None
+) -> TraceNode:
+    """The lines of one option (or of a cost that is for none), period by period."""
     own = [line for line in lines if line["option"] == option]
-    source = _dated(plan, option, own[0]["source"]) if own else ""
+    own_price = bool(own) and option in plan.options and own[0]["source"] == plan.options[option]["source"]
+    source = own[0]["source"] if own else ""
+    source = _dated(plan, option, source) if own_price else source
     site = {_SITE_PRICES[line["term"]] for line in own if line["term"] in _SITE_PRICES}
     if len(site) == 1:
         source = f"{source}; {site.pop()}"
     children = tuple(_line_node(line, key, plan.currency) for line in own)
-    return TraceNode(option, _sum(own, key), plan.currency, _formula(own), source, (), children)
+    title = option if label is None else label or term_words(own[0]["term"])
+    return TraceNode(title, _sum(own, key), plan.currency, _formula(own), source, (), children)
 
 
 def _line_node(line: Record, key: str, currency: str) -> TraceNode:

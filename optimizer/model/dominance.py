@@ -12,6 +12,7 @@ from optimizer.estimator.types import Estimates, JobEstimate
 from optimizer.model.entities import Server
 from optimizer.model.instance import fits, list_servers
 from optimizer.model.options import LeftOut, Option, Supply
+from optimizer.model.prices import cost_signature
 from optimizer.problem.schema import Problem
 
 
@@ -73,7 +74,7 @@ class _Judge:
     """Compares two offers over all workloads."""
 
     def __init__(self, problem: Problem, servers: dict[str, list[Server]], jobs: dict[str, list[JobEstimate]]) -> None:
-        self.limits = problem.limits
+        self.limits, self.problem = problem.limits, problem
         self.servers, self.jobs = servers, jobs
 
     def outclasses(self, better: Option, worse: Option) -> bool:
@@ -84,9 +85,17 @@ class _Judge:
             and better.provider not in self.limits.providers
             and better.gpu_id not in self.limits.gpus
             and (worse.interruptible or not better.interruptible)
+            and self._same_costs(better, worse)
             and all(self._hosts(better, server) for server in self.servers[worse.option_id])
             and all(self._works(better, worse, job) for job in self.jobs[worse.option_id])
         )
+
+    def _same_costs(self, better: Option, worse: Option) -> bool:
+        """Whether the buyer's further costs make no difference between them: the same fall on both, GPUs alike."""
+        found = cost_signature(better, self.problem)
+        per_gpu = any(self.problem.costs[i].per == "gpu" for i in found)
+        alike = better.gpus_per_node <= worse.gpus_per_node or not per_gpu
+        return alike and found == cost_signature(worse, self.problem)
 
     def _hosts(self, better: Option, server: Server) -> bool:
         share = server.occupied_gpus / server.option.gpus_per_node

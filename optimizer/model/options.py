@@ -16,7 +16,7 @@ from optimizer.model.option import DEFAULT_IDLE_SHARE as DEFAULT_IDLE_SHARE
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.option import DEFAULT_USEFUL_LIFE_MONTHS as DEFAULT_USEFUL_LIFE_MONTHS
 from optimizer.model.option import Option as Option
-from optimizer.model.prices import cheapest_estimates, estimated_reservations, terms_of, with_terms
+from optimizer.model.prices import cheapest_estimates, cost_signature, estimated_reservations, terms_of, with_terms
 from optimizer.problem.schema import OWN_PROVIDER, Discount, ExistingNodes, Offer, Options, Problem, Quote, Site
 from optimizer.units import HOURS_PER_DAY
 
@@ -123,7 +123,7 @@ def from_existing(nodes: ExistingNodes, index: int, site: Site | None) -> Option
         purchase_option="owned" if owned else "reserved",
         billing="holding",
         price_per_node_hour=nodes.fee,
-        capex_per_node=nodes.paid,
+        capex_per_node=nodes.paid if owned else 0.0,
         term_months=nodes.term,
         max_nodes=nodes.nodes,
         existing_nodes=nodes.nodes,
@@ -340,7 +340,7 @@ def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Op
     best: dict[tuple[object, ...], Option] = {}
     for option in by_price:
         node = (option.gpu_id, option.gpus_per_node, option.productive_share)
-        key = (*node, option.purchase_option, option.interruptible)
+        key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem))
         comparable = not option.held and option.option_id not in measured
         winner = best.get(key)
         # A job that keeps to one pool may need this offer beside another of its pool.

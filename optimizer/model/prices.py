@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from catalog.schema import TypicalDiscount
 from optimizer.model.option import Option
+from optimizer.problem.further_costs import FurtherCost
 from optimizer.problem.schema import Discount, Problem
 
 LIST_PRICE = "; list price "
@@ -52,6 +53,19 @@ def applies(terms: Discount, option: Option) -> bool:
     return named and terms.gpu in (None, option.gpu_id)
 
 
+def meant(cost: FurtherCost, option: Option) -> bool:
+    """Whether all that a cost names matches an option."""
+    patterns = ((cost.provider, option.provider), (cost.option, option.option_id))
+    named = all(fnmatchcase(text.lower(), pattern.lower()) for pattern, text in patterns if pattern is not None)
+    paid = cost.purchase is None or option.purchase_option in cost.purchase
+    return named and paid and cost.gpu in (None, option.gpu_id)
+
+
+def cost_signature(option: Option, problem: Problem) -> tuple[int, ...]:
+    """Which of the buyer's further costs fall on an option: only offers alike in them can be compared by price."""
+    return tuple(i for i, cost in enumerate(problem.costs) if meant(cost, option))
+
+
 def estimated_reservations(
     offers: Iterable[Option], typical: Sequence[TypicalDiscount], problem: Problem
 ) -> Iterator[Option]:
@@ -92,13 +106,16 @@ def _estimated(offer: Option, discount: TypicalDiscount, level: str, currency: s
 def cheapest_estimates(estimates: Iterable[Option], problem: Problem) -> tuple[Option, ...]:
     """Of the estimates of one GPU type, node size and term the cheapest, as none of them is an offer to hold on to.
 
-    One for each region where workloads restrict regions, one for each provider where providers are limited.
+    One for each region where workloads restrict regions, one for each provider where providers are limited, and apart
+    where further costs fall on some of them only.
     """
     by_region = any(workload.data.regions for workload in problem.workloads)
     best: dict[tuple[object, ...], Option] = {}
     for option in sorted(estimates, key=lambda o: (o.price_per_node_hour, o.option_id)):
         place = (option.region if by_region else "", option.provider if problem.limits.providers else "")
-        best.setdefault((option.gpu_id, option.gpus_per_node, option.term_months, *place), option)
+        best.setdefault(
+            (option.gpu_id, option.gpus_per_node, option.term_months, *place, *cost_signature(option, problem)), option
+        )
     return tuple(best.values())
 
 

@@ -108,7 +108,9 @@ class CostLine:
 
     `terms` are (column, quantity per unit of the variable, present value of that quantity's cost); `constant_*` cover
     what is paid whatever is decided. `period` is the listed period in which it is paid, or their number for "after the
-    horizon". The objective is Σ present value over all lines, and the report is the same lines at the solution.
+    horizon". `group` (`capex`, `opex`, `salvage`) says which limit it counts against, `name` which of the buyer's
+    further costs it is. The objective is Σ present value over all lines, and the report is the same lines at the
+    solution.
     """
 
     term: str
@@ -120,6 +122,8 @@ class CostLine:
     terms: tuple[tuple[int, float, float], ...]
     constant_quantity: float = 0.0
     constant_npv: float = 0.0
+    group: str = "opex"
+    name: str = ""
 
     def quantity(self, values: Sequence[float]) -> float:
         """Quantity at a point."""

@@ -109,6 +109,10 @@ def signed_reservations_have_a_fee(case: Case) -> Complaints:
         if nodes.term is not None and value_at(case.data, (*path, "fee")) is None:
             hint = "write e.g. fee: 14.2 USD/h (per node); 0 if it is paid"
             yield Complaint((*path, "fee"), "a signed reservation without its fee", hint, at_key=True)
+        for key in ("maintenance", "useful_life", "residual") if nodes.term is not None else ():
+            if getattr(nodes, key) not in (None, 0.0):
+                message = f"{key} has no meaning for a signed reservation"
+                yield Complaint((*path, key), message, "it is for owned nodes (without term)", at_key=True)
         if nodes.term is None and nodes.fee:
             hint = "write term: the months left"
             yield Complaint((*path, "fee"), "a fee without the term of the reservation", hint, at_key=True)

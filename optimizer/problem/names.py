@@ -8,6 +8,7 @@ from typing import Any
 from catalog.errors import AmbiguousNameError, UnknownNameError
 from catalog.load import Catalog
 from optimizer.problem.checks_supply import provider_names
+from optimizer.problem.further_costs import FurtherCost
 from optimizer.problem.messages import suggestion
 from optimizer.problem.positions import Findings, Path, Source
 from optimizer.problem.schema import Discount, Limits, Options, Problem, Site
@@ -42,6 +43,7 @@ def settle_names(problem: Problem, catalog: Catalog, findings: Findings) -> Prob
         "options": names.options(problem.options),
         "limits": names.limits(problem.limits),
         "site": names.site(problem.site),
+        "costs": [names.cost(("costs", index), cost) for index, cost in enumerate(problem.costs)],
     }
     known = Findings(findings.source, list(findings.items))
     findings.items.extend(item for item in names.findings.items if not known.touch(item[0]))
@@ -144,6 +146,24 @@ class _Names:
                 self.findings.add((*path, "option"), f'unknown offer "{terms.option}"', hint)
         return settled
 
+    def cost(self, path: Path, cost: FurtherCost) -> FurtherCost:
+        """A further cost with its GPU's id; provider and offer must match some of the catalog's or the buyer's own."""
+        settled: FurtherCost = self.with_gpu(path, cost)
+        if cost.provider is not None and not self.problem.options.has_offers:
+            own = provider_names(self.problem)
+            if not _among(cost.provider, own, pattern=True):
+                hint = suggestion(cost.provider, own, "providers")
+                self.findings.add((*path, "provider"), f'unknown provider "{cost.provider}"', hint)
+        elif cost.provider is not None:
+            self.known_provider(cost.provider, (*path, "provider"))
+        own_offers = self._own_offer_names()
+        if cost.option is not None and not _among(cost.option, own_offers, pattern=True):
+            ids = [*own_offers, *(self.catalog_ids() if self.problem.options.has_offers else ())]
+            if not _among(cost.option, ids, pattern=True):
+                hint = suggestion(cost.option, ids, "offers")
+                self.findings.add((*path, "option"), f'unknown offer "{cost.option}"', hint)
+        return settled
+
     def limits(self, limits: Limits) -> Limits:
         gpus: dict[str, int] = {}
         for name, most in limits.gpus.items():
@@ -181,6 +201,11 @@ class _Names:
     def catalog_ids(self) -> list[str]:
         """Ids of the catalog's offers and servers."""
         return [one.offer_id for one in self.catalog.offers()] + [one.server_id for one in self.catalog.servers()]
+
+    def _own_offer_names(self) -> list[str]:
+        options = self.problem.options
+        existing = [one.name or f"existing-{i}-{one.gpu}" for i, one in enumerate(options.existing, start=1)]
+        return [*(quote.name for quote in options.quotes), *existing]
 
     def _own_offers(self) -> list[Any]:
         return [*self.problem.options.quotes, *self.problem.options.existing]

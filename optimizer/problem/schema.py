@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from optimizer.estimator.workloads import AnyWorkload, Measurement
+from optimizer.problem.further_costs import Escalation, FurtherCost
+from optimizer.problem.purchase import PURCHASE_OPTIONS as PURCHASE_OPTIONS
+from optimizer.problem.purchase import PurchaseOption as PurchaseOption
 from optimizer.quantities import (
     Bytes,
     BytesPerS,
@@ -31,10 +34,6 @@ from optimizer.quantities import (
     WorthOfMoney,
 )
 
-PurchaseOption = Literal["owned", "reserved", "committed-use", "on-demand", "spot"]
-PURCHASE_OPTIONS: tuple[PurchaseOption, ...] = ("owned", "reserved", "committed-use", "on-demand", "spot")
-
-
 OWN_PROVIDER = "own"
 """Provider of owned nodes, where none is named; a rented quote without provider is its own provider, by its name."""
 CATALOG_CURRENCY = "USD"
@@ -60,6 +59,7 @@ class Finance(Model):
 
     discount_rate: FractionPerYear = 0.0
     """Effective annual rate."""
+    opex_escalation: Escalation = Field(default_factory=Escalation)
 
 
 class Site(Model):
@@ -199,7 +199,8 @@ class ExistingNodes(Offer):
     age: Months = 0.0
     """Age at the start of the horizon."""
     paid: Money = 0.0
-    """Purchase price per node (sunk): only its residual value counts."""
+    """Purchase price per node (sunk): only its residual value counts. What was paid upfront for a reservation is sunk
+    whole."""
     term: Months | None = None
     """Months left of a signed reservation; none for owned nodes."""
     fee: MoneyPerHour = 0.0
@@ -327,6 +328,8 @@ class Problem(Model):
     measurements: list[Measurement] = Field(default_factory=list)
     gpus: dict[str, OwnGpu] = Field(default_factory=dict)
     options: Options = Field(default_factory=Options)
+    costs: list[FurtherCost] = Field(default_factory=list)
+    """Further costs: staff, network, storage, egress, support, insurance, licences, taxes."""
     limits: Limits = Field(default_factory=Limits)
     baseline: Baseline | None = None
     goal: Literal["cost"] = "cost"

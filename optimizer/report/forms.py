@@ -8,6 +8,7 @@ from typing import Any
 
 COST_LINE_COLUMNS = (
     "term", "option", "period", "quantity", "unit", "unit_price", "amount", "npv", "currency", "source",
+    "group", "name",
 )  # fmt: skip
 
 

@@ -30,6 +30,15 @@ TERM_MEANINGS = {
     "energy": "(idle kW while held + extra kW while busy) × PUE × hours × price of a kWh",
     "hosting": "nameplate kW × months held × fee",
     "maintenance": "price × yearly share ÷ 12, per month held",
+    "staff": "your amount (costs in the problem file)",
+    "network": "your amount, or per node, GPU or kW (costs in the problem file)",
+    "storage": "GB kept × price per GB, or your amount (costs in the problem file)",
+    "egress": "GB moved × price per GB, or your amount (costs in the problem file)",
+    "support": "your amount, or a share of other costs (costs in the problem file)",
+    "insurance": "your amount, or a share of other costs (costs in the problem file)",
+    "licences": "your amount, or per node or GPU (costs in the problem file)",
+    "tax": "your amount, or a share of other costs, paid with them (costs in the problem file)",
+    "other": "your amount (costs in the problem file)",
     "salvage_value": "price × share of it left at the end of the horizon, received then",
 }
 

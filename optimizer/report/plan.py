@@ -13,8 +13,9 @@ from optimizer.report.words import (
     ACTIONS,
     LIMIT_FAMILIES,
     PURCHASE_WORDS,
-    TERM_GROUPS,
     counted,
+    group_of,
+    item_of,
     limit_words,
     quantity,
     resource_words,
@@ -248,18 +249,29 @@ def _costs(document: Document) -> Section:
     headings = ("Cost", "Offer", ">Quantity", "Unit", *(f">{h} ({currency})" for h in ("Unit price", "Amount", "NPV")))
     rows = [*_cost_rows(document["cost_lines"]), *_cost_totals(document)]
     note = "Quantity × unit price = amount; NPV is its worth today; salvage is what hardware is worth at the end."
-    return Section("What it costs", columns(*headings), tuple(rows), (note, _scope_line()), totals=4)
+    return Section("What it costs", columns(*headings), tuple(rows), (note, _scope_line(document)), totals=4)
 
 
-def _scope_line() -> str:
-    return "Not in the cost: taxes, staff, network, storage and data transfer beyond what an offer's price includes."
+_SCOPE = {
+    "tax": "taxes", "staff": "staff", "network": "network", "storage": "storage", "egress": "data transfer",
+    "insurance": "insurance",
+}  # fmt: skip
+"""What an offer's price leaves out, by the kind of further cost that covers it."""
+
+
+def _scope_line(document: Document) -> str:
+    given = {cost["kind"] for cost in document["inputs"]["problem"].get("costs", ())}
+    missing = [words for kind, words in _SCOPE.items() if kind not in given]
+    if not missing:
+        return "Every kind of further cost is given in the problem file (costs)."
+    return f"Not in the cost beyond what prices include: {', '.join(missing)} (costs in the problem file add them)."
 
 
 def _cost_rows(lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     """One row per term, offer and unit price over all periods; the small ones in one row."""
     sums: dict[tuple[str, str, str, float], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for line in lines:
-        total = sums[line["term"], line["option"], line["unit"], line["unit_price"]]
+        total = sums[line["term"], item_of(line), line["unit"], line["unit_price"]]
         for i, key in enumerate(("quantity", "amount", "npv")):
             total[i] += line[key]
     largest = sorted(sums, key=lambda key: -abs(sums[key][2]))[:MOST_COST_ROWS]
@@ -276,7 +288,7 @@ def _cost_totals(document: Document) -> Iterator[tuple[str, ...]]:
     cost = document["cost"]
     worth: dict[str, float] = defaultdict(float)
     for line in document["cost_lines"]:
-        worth[TERM_GROUPS.get(line["term"], "opex")] += line["npv"]
+        worth[group_of(line)] += line["npv"]
     amounts = {"capex": cost["capex"], "opex": cost["opex"], "salvage": -cost["salvage"]}
     for group, amount in amounts.items():
         yield f"total {group}", "", "", "", "", money(amount), money(worth[group])

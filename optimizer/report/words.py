@@ -1,12 +1,25 @@
 """The terms of a plan file in a buyer's words."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from optimizer.report.numbers import number
 
 TERM_GROUPS = {"capex": "capex", "installation": "capex", "upfront_fee": "capex", "salvage_value": "salvage"}
 """Cost terms that are no running cost."""
+
+
+def group_of(line: Mapping[str, Any]) -> str:
+    """The total that a line of the ledger counts in; files of before further costs leave it to the term."""
+    return str(line.get("group") or TERM_GROUPS.get(line["term"], "opex"))
+
+
+def item_of(line: Mapping[str, Any]) -> str:
+    """What a line is for: its offer, or (and) which of the buyer's further costs it is."""
+    return ": ".join(part for part in (line.get("name", ""), line["option"]) if part)
+
+
 LIMIT_FAMILIES = (
     "budget_capex",
     "budget_opex",

@@ -7,7 +7,6 @@ from typing import Any
 
 from optimizer.model.build import Milp
 from optimizer.model.entities import Server
-from optimizer.model.families.limits import CAPEX_TERMS, OPEX_TERMS
 from optimizer.model.lookup import rate_in
 from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
@@ -21,7 +20,6 @@ UNUSED = 1e-6
 """Value of a variable up to which it is not used: the solver's tolerance for whole numbers."""
 BUDGET_SLACK_ROWS = 20_000
 """Larger models keep only binding rows and limits in the plan file."""
-
 
 REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capacity", "whole_replica")
 """Rows that end in −1 × replicas: what a deployment is asked to do, in replicas."""
@@ -46,14 +44,14 @@ def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple
 
 def total_cost(milp: Milp, values: Sequence[float], bound: float, gap: float) -> Cost:
     """Totals of the ledger at the solution."""
-    lines = [(line.term, line.amount(values)) for line in milp.ledger]
+    lines = [(line.group, line.amount(values)) for line in milp.ledger]
     return Cost(
         npv=math.fsum(line.npv(values) for line in milp.ledger),
         bound=bound,
         gap=gap,
-        capex=math.fsum(a for term, a in lines if term in CAPEX_TERMS),
-        opex=math.fsum(a for term, a in lines if term in OPEX_TERMS),
-        salvage=-math.fsum(a for term, a in lines if term == "salvage_value") + 0.0,
+        capex=math.fsum(a for group, a in lines if group == "capex"),
+        opex=math.fsum(a for group, a in lines if group == "opex"),
+        salvage=-math.fsum(a for group, a in lines if group == "salvage") + 0.0,
     )
 
 
@@ -70,6 +68,8 @@ def priced_lines(milp: Milp, values: Sequence[float]) -> tuple[PricedLine, ...]:
             amount=line.amount(values),
             npv=line.npv(values),
             source=line.source,
+            group=line.group,
+            name=line.name,
         )
         for line in milp.ledger
     )

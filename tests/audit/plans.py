@@ -150,6 +150,47 @@ options:
     - {name: cloud, gpu: A, gpus_per_node: 2, purchase: on-demand, price: 6 USD/h, max_nodes: 6}
 """
 
+BURDENED = """
+name: burdened
+horizon: {months: 30, periods: yearly}
+finance:
+  discount_rate: 7 %
+  opex_escalation: {electricity: 4 %, hosting: 2 %, maintenance: 3 %, rent: -10 %, staff: 5 %, support: 3 %,
+    egress: 1 %}
+site: {electricity: 0.2 USD/kWh, pue: 1.2, hosting: 90 USD/kW/month}
+gpus: {A: {}, B: {}}
+workloads:
+  - {name: chat, kind: service, headroom: 25 %, traffic: {mean_requests_per_s: 8, by_period: [1.0, 1.6, 2.0]}}
+  - {name: tune, kind: batch, work: {amount: 9000, unit: samples}, start: month 10, deadline: 90 days, gpus: [B]}
+measurements:
+  - {workload: chat, gpu: A, requests_per_s: 2}
+  - {workload: tune, gpu: B, per_gpu_hour: 3}
+options:
+  catalog: false
+  quotes:
+    - {name: mine, gpu: A, gpus_per_node: 4, purchase: owned, price: 20000 USD, installation: 700 USD, power: 2 kW,
+       maintenance: 4 %/year, max_nodes: 1, useful_life: 40 months, residual: 10 %}
+    - {name: term, gpu: A, gpus_per_node: 2, provider: P, purchase: reserved, price: 1 USD/h, term: 20 months,
+       upfront: 900 USD, max_nodes: 2}
+    - {name: cloud, gpu: A, gpus_per_node: 2, provider: Q, purchase: on-demand, price: 3 USD/h}
+    - {name: spot, gpu: B, provider: Q, purchase: spot, price: 0.5 USD/h}
+  existing:
+    - {name: old, gpu: A, gpus_per_node: 2, nodes: 1, age: 20 months, paid: 9000 USD, power: 1 kW, retire: 45 months}
+costs:
+  - {kind: staff, name: platform team, monthly: 900 USD/month}
+  - {kind: staff, name: project, monthly: 24_000 USD/year, start_month: 3, end_month: 15.5}
+  - {kind: network, once: 350 USD, per: gpu, purchase: [owned], end_month: 20}
+  - {kind: network, name: setup, once: 4000 USD, start_month: 2}
+  - {kind: support, monthly: 40 USD/month, per: node}
+  - {kind: insurance, monthly: 3 USD/month, per: kw, start_month: 1}
+  - {kind: storage, per_gb: 0.02 USD/GB, gb_per_month: 30_000}
+  - {kind: egress, per_gb: 0.08 USD/GB, gb_per_1000_requests: 0.02, workload: chat, provider: "[PQ]"}
+  - {kind: tax, percent: 8 %, of: purchases}
+  - {kind: tax, name: cloud levy, percent: 3 %, of: rent, provider: Q}
+  - {kind: other, percent: 1 %, of: all}
+limits: {capex: 90000 USD, opex: 90000 USD/month, npv: 900000 USD}
+"""
+
 
 CATALOG = load_catalog()
 

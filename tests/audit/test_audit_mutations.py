@@ -4,9 +4,9 @@ import re
 import pytest
 
 from optimizer import audit
-from tests.audit.plans import ANALYTIC, CATALOG, EVERYTHING, HELD, PROFILE, document
+from tests.audit.plans import ANALYTIC, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document
 
-PROBLEMS = {"everything": EVERYTHING, "analytic": ANALYTIC, "profile": PROFILE, "held": HELD}
+PROBLEMS = {"everything": EVERYTHING, "analytic": ANALYTIC, "profile": PROFILE, "held": HELD, "burdened": BURDENED}
 
 FREE = {
     r"timing\..*": "seconds of this run",

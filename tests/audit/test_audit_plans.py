@@ -12,7 +12,7 @@ from optimizer.audit.calendar import clock_hours, monthly_payments, residual_sha
 from optimizer.audit.fitting import gpus_kept
 from optimizer.cli import app
 from optimizer.plan import read_plan
-from tests.audit.plans import ANALYTIC, CATALOG, EVERYTHING, HELD, PROFILE, document, solved
+from tests.audit.plans import ANALYTIC, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document, solved
 
 ROOT = Path(__file__).parents[2]
 PEAKED = PROFILE.replace("profile: office-hours", "profile: office-hours, peak_to_mean: 2.5")
@@ -24,7 +24,9 @@ def checks_failed(plan):
     return {finding.check for finding in audit_plan(plan, catalog=CATALOG).errors}
 
 
-@pytest.mark.parametrize("text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED], ids=lambda text: text.split()[1])
+@pytest.mark.parametrize(
+    "text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED], ids=lambda text: text.split()[1]
+)
 def test_a_good_plan_passes(text):
     """Everything holds in a plan as it was solved, and every kind of requirement was looked at."""
     report = audit_plan(document(text), catalog=CATALOG)
@@ -35,11 +37,11 @@ def test_a_good_plan_passes(text):
 
 def test_the_plans_under_test_have_every_cost_term_and_way_of_paying():
     """Owned, reserved, on-demand and spot nodes, existing ones, jobs on free and on hired nodes, all terms."""
-    plans = [document(text) for text in (EVERYTHING, HELD, PROFILE, ANALYTIC)]
+    plans = [document(text) for text in (EVERYTHING, HELD, PROFILE, ANALYTIC, BURDENED)]
     terms = {line["term"] for plan in plans for line in plan["cost_lines"]}
     assert terms == {
         "usage_fee", "holding_fee", "upfront_fee", "capex", "installation", "energy", "hosting", "maintenance",
-        "salvage_value",
+        "salvage_value", "staff", "network", "support", "insurance", "storage", "egress", "tax", "other",
     }  # fmt: skip
     paid = {entry["purchase_option"] for plan in plans for key in ("acquisitions", "rentals") for entry in plan[key]}
     assert paid == {"owned", "reserved", "on-demand", "spot"}

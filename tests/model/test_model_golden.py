@@ -60,7 +60,7 @@ def estimated() -> Milp:
 
 @cache
 def held() -> Milp:
-    """Owned, reserved and existing nodes with lead times, terms, a least order and every budget."""
+    """Owned, reserved and existing nodes with lead times, terms, a least order, further costs and every budget."""
     quotes = [
         owned("own", price=30_000.0, installation=500.0, lead_time="1 months", power="2 kW", electricity=0.1),
         reserved("res", price=1.5, term=4, upfront=100.0, min_nodes=2, max_nodes=6),
@@ -76,6 +76,12 @@ def held() -> Milp:
             existing=existing,
             limits={"capex": 90_000.0, "opex": 4_000.0, "npv": 100_000.0},
             site={"power_limit_it": "6 kW"},
+            costs=[
+                {"kind": "network", "once": 400.0, "per": "node", "purchase": ["owned"]},
+                {"kind": "staff", "monthly": 200.0, "start_month": 1},
+                {"kind": "support", "monthly": 30.0, "per": "gpu"},
+                {"kind": "tax", "percent": "10 %", "of": "purchases"},
+            ],
         )
     )
 

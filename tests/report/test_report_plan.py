@@ -21,7 +21,7 @@ CONTRACT = {
     "acquisitions": "option gpu purchase_option provider region nodes gpus start_month term_months unit_price source",
     "rentals": "option gpu purchase_option provider region peak_nodes gpu_hours unit_price source",
     "assignments": "workload class gpu deployment replicas_peak share bottleneck utilisation",
-    "cost_lines": "term option period quantity unit unit_price amount npv source",
+    "cost_lines": "term option period quantity unit unit_price amount npv source group name",
     "constraints": "family index lhs sense rhs slack unit binding",
     "assumptions": "name value unit source date kind",
     "timing": "read_s estimate_s build_s solve_s report_s",

@@ -162,15 +162,11 @@ def _most_nodes(instance: Instance, option_id: str) -> float:
     return total
 
 
-CAPEX_TERMS = ("capex", "installation", "upfront_fee")
-OPEX_TERMS = ("usage_fee", "holding_fee", "energy", "hosting", "maintenance")
-
-
 def budget_capex(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -> Iterator[Row]:
-    """Capex + installation + upfront fees over the horizon, undiscounted ≤ limits.capex."""
+    """Capex + installation + upfront fees + costs paid once, over the horizon, undiscounted ≤ limits.capex."""
     limit = instance.problem.limits.capex
     if limit is not None:
-        lines = [line for line in ledger if line.term in CAPEX_TERMS]
+        lines = [line for line in ledger if line.group == "capex"]
         yield _budget_row("budget_capex", ("horizon",), lines, limit, instance.problem.currency)
 
 
@@ -180,7 +176,7 @@ def budget_opex(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) 
     if limit is None:
         return
     for period in instance.grid.periods:
-        lines = [line for line in ledger if line.period == period.index and line.term in OPEX_TERMS]
+        lines = [line for line in ledger if line.period == period.index and line.group == "opex"]
         unit = f"{instance.problem.currency}/month"
         yield _budget_row("budget_opex", (f"period-{period.index + 1}",), lines, limit, unit, period.months)
 

@@ -125,11 +125,13 @@ class CheckedRow:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A row that cannot hold: by how much, and the cheapest change of a limit that would mend it.
+    """What cannot hold: by how much, and the cheapest change of a limit that would mend it.
 
-    `kind` is `limit` (a limit that would have to give if all demand is met) or `demand` (so much stays unmet if all
-    limits stand). A limit with `alone` is enough by itself, and `npv` is the least cost then; limits without it would
-    have to give together.
+    `kind` is `limit` (a limit that would have to give if all demand is met: from `attainable`, what it is, to
+    `required`), `conflict` (limits that cannot hold together; none of them could be left out), `demand` (so much stays
+    unmet if all limits stand) or `cut` (the least cut of one workload that is enough: `attainable` of it stays).
+    A limit with `alone` is enough by itself, and `npv` is the least cost then; limits without it would have to give
+    together. `change` is the key in the problem file.
     """
 
     kind: str
@@ -142,6 +144,7 @@ class Shortfall:
     cheapest_fix: dict[str, Any] | None
     alone: bool = False
     npv: float | None = None
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ class FullShortfallRecord(ShortfallRecord):
     cheapest_fix: FixRecord | None
     alone: bool
     npv: float | None
+    change: str = ""
 
 
 class Besides(Part):

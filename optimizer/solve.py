@@ -1,6 +1,7 @@
 """Problem → plan: prepare, build, solve, read back, and diagnose where there is no plan."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -11,12 +12,13 @@ import optimizer
 from catalog import Catalog
 from catalog.plausibility import offers_worth_a_look
 from optimizer.model.build import Milp, build
-from optimizer.plan import Plan, Shortfall, named_record
+from optimizer.plan import Plan, named_record
 from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
 from optimizer.solver import readback
-from optimizer.solver.diagnose import diagnose, objective_scale
-from optimizer.solver.milp import IncumbentHook, LinearModel, ProgressHook, Solution, SolverSettings, solve_model
+from optimizer.solver.diagnosis.diagnose import Diagnosis, diagnose
+from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings, solve_model
+from optimizer.solver.resolve import linear_model as linear_model
 
 PlanHook = Callable[[Plan], None]
 PLAN_INTERVAL_S = 1.0
@@ -54,17 +56,12 @@ def solve(
     answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
     hook = None if on_plan is None else _throttled(answer, on_plan)
     solution = solve_model(linear_model(milp), settings, on_progress=on_progress, on_incumbent=hook)
-    shortfalls = diagnose(milp, settings) if solution.status == "infeasible" else ()
+    diagnosis = Diagnosis(())
+    if solution.status == "infeasible":
+        again = functools.partial(prepare, catalog=catalog)
+        diagnosis = diagnose(prepared, milp, settings, again=again, spent_s=solution.seconds)
     clock.lap("solve_s")
-    return answer.final(solution, shortfalls)
-
-
-def linear_model(milp: Milp) -> LinearModel:
-    """The built model as the solver adapter takes it."""
-    objective, constant = milp.objective()
-    return LinearModel(
-        milp.variables.columns, milp.solved_rows(), objective, constant, objective_scale=objective_scale(objective)
-    )
+    return answer.final(solution, diagnosis)
 
 
 def _throttled(answer: "_Answer", on_plan: PlanHook) -> IncumbentHook:
@@ -107,15 +104,15 @@ class _Answer:
 
     def while_searching(self, values: Any, cost: float) -> Plan:
         solution = Solution("feasible", tuple(values), cost)
-        return self._plan(solution, (), _solution_parts(self.milp, solution))
+        return self._plan(solution, Diagnosis(()), _solution_parts(self.milp, solution))
 
-    def final(self, solution: Solution, shortfalls: tuple[Shortfall, ...]) -> Plan:
+    def final(self, solution: Solution, diagnosis: Diagnosis) -> Plan:
         """The plan at a solution, or the answer that there is none."""
         parts = _solution_parts(self.milp, solution) if solution.values or solution.status == "optimal" else {}
         self.clock.lap("report_s")
-        return self._plan(solution, shortfalls, parts)
+        return self._plan(solution, diagnosis, parts)
 
-    def _plan(self, solution: Solution, shortfalls: tuple[Shortfall, ...], parts: dict[str, Any]) -> Plan:
+    def _plan(self, solution: Solution, diagnosis: Diagnosis, parts: dict[str, Any]) -> Plan:
         problem = self.prepared.problem
         return Plan(
             problem=problem.name,
@@ -126,13 +123,13 @@ class _Answer:
             status="no_plan" if solution.status == "no_solution" else solution.status,
             rejections=tuple(named_record(r) for r in self.prepared.estimates.rejections),
             left_out=tuple(named_record(o) for o in self.prepared.supply.left_out),
-            infeasibility=shortfalls,
+            infeasibility=diagnosis.shortfalls,
             assumptions=self.prepared.assumptions,
             timing=dict(self.clock.stages),
             model=_sizes(self.milp),
             grid=readback.grid_document(self.milp),
             inputs=self._inputs(),
-            notes=_price_notes(parts, self.catalog),
+            notes=(*_price_notes(parts, self.catalog), *diagnosis.notes),
             interrupted=solution.interrupted and solution.status != "optimal",
             **{**_NO_SOLUTION, **parts},
         )

@@ -3,49 +3,82 @@
 from collections.abc import Iterable
 from typing import Any
 
+from optimizer.report.changes import CHOICE, change_words, cut_words, limit_name, limit_value, plain_name, unmet_words
 from optimizer.report.numbers import money, number
 from optimizer.report.sections import Section, columns
 from optimizer.report.supply import no_offer_line, supply_notes
 from optimizer.report.words import counted, limit_words, quantity
 
 MOST_REJECTIONS = 12
+MOST_SENTENCES = 5
 Document = dict[str, Any]
 
 
 def infeasible_sections(document: Document) -> list[Section]:
-    """What the buyer needs to know: the shortfall, the cheapest single change, cuts of demand, rejections."""
-    limits = [s for s in document["infeasibility"] if s["kind"] == "limit"]
-    cuts = [s for s in document["infeasibility"] if s["kind"] == "demand"]
+    """What the buyer needs to know: the shortfall, changes that are enough, conflicts, cuts of demand, rejections."""
+    kinds = ("limit", "conflict", "demand", "cut")
+    limits, conflict, unmet, cuts = ([s for s in document["infeasibility"] if s["kind"] == k] for k in kinds)
     verdict = "Infeasible: no plan meets all that the problem asks for."
+    currency = document["currency"]
+    notes = (verdict, *supply_notes(document), *_unmet_lines(document, unmet), *_fix_lines(document, limits))
     found = [
-        Section(document["problem"], notes=(verdict, *supply_notes(document), *_fix_lines(document, limits))),
-        _enough_alone([s for s in limits if s["alone"]], document["currency"]),
-        _shortfalls("One set of limits that is enough together (others may be, too)", _together(limits)),
-        _shortfalls("Demand that stays unmet, if all limits stand", cuts),
+        Section(document["problem"], notes=(*notes, *_diagnosis_notes(document))),
+        _enough_alone([s for s in limits if s["alone"]], currency),
+        _together([s for s in limits if not s["alone"]], currency),
+        _conflict(conflict, currency),
+        _shortfalls("Demand that stays unmet, if all limits stand", unmet),
+        _cuts(cuts, currency),
         rejected_section(document["rejections"], _without_a_way(document)),
     ]
     return [section for section in found if section.rows or section.notes]
 
 
-def _together(limits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [s for s in limits if not s["alone"]]
+def _unmet_lines(document: Document, unmet: list[dict[str, Any]]) -> list[str]:
+    """The worst shortfalls as sentences; the rest stands in the table."""
+    if not document["inputs"]["options"]:
+        return []
+    worst = sorted(unmet, key=lambda s: -s["short_by"] / s["required"] if s["required"] else 0.0)
+    return [unmet_words(s, document) for s in worst[:MOST_SENTENCES]]
+
+
+def _diagnosis_notes(document: Document) -> list[str]:
+    """What the plan notes of its own making: whether the diagnosis had the time it needed."""
+    return list(document.get("notes") or ())
 
 
 def _enough_alone(limits: Iterable[dict[str, Any]], currency: str) -> Section:
     """Changes of one limit, each of which makes the problem feasible."""
-    rows = tuple(
-        (
-            _row_words(s),
-            number(s["attainable"]),
-            number(s["required"]),
-            number(s["short_by"]),
-            s["unit"],
-            money(s["npv"]),
-        )
-        for s in limits
-    )
-    headings = columns("Limit", ">Is", ">At least", ">Change", "Unit", f">Least cost then ({currency}, NPV)")
+    rows = tuple((*_values(s, currency), money(s["npv"])) for s in limits)
+    headings = columns("Limit", ">Is", ">At least", ">Change", f">Least cost then ({currency}, NPV)")
     return Section("Any one of these limits is enough, if it gives by so much and all demand is met", headings, rows)
+
+
+def _values(found: dict[str, Any], currency: str) -> tuple[str, str, str, str]:
+    """Name of a limit, its value, the value that is enough, and the change."""
+    unit = found["unit"]
+    is_, least, by = (limit_value(found[key], unit, currency) for key in ("attainable", "required", "short_by"))
+    sign = "−" if found["required"] < found["attainable"] else "+"
+    return limit_name(found), is_, least, by if unit == CHOICE else f"{sign}{by}"
+
+
+def _together(limits: list[dict[str, Any]], currency: str) -> Section:
+    rows = tuple(_values(s, currency) for s in limits)
+    title = "One set of limits that is enough together (others may be, too); none of them is enough alone"
+    costs = dict.fromkeys(s["npv"] for s in limits if s["npv"] is not None)
+    notes = tuple(f"With all of them the least cost is {money(npv)} {currency} (NPV)." for npv in costs)
+    return Section(title, columns("Limit", ">Is", ">At least", ">Change"), rows, notes)
+
+
+def _conflict(limits: Iterable[dict[str, Any]], currency: str) -> Section:
+    """Limits that cannot hold together; without any one of them, the others could."""
+    rows = tuple((limit_name(s), limit_value(s["attainable"], s["unit"], currency)) for s in limits)
+    return Section("Limits that cannot hold together while all demand is met", columns("Limit", ">Is"), rows)
+
+
+def _cuts(cuts: Iterable[dict[str, Any]], currency: str) -> Section:
+    rows = tuple((cut_words(s), money(s["npv"])) for s in cuts)
+    headings = columns("Cut of one workload", f">Least cost then ({currency}, NPV)")
+    return Section("Or, if all limits stand, any one of these cuts of demand", headings, rows)
 
 
 def shortfall_line(document: Document) -> str:
@@ -56,23 +89,40 @@ def shortfall_line(document: Document) -> str:
     if nothing := no_offer_line(document):
         return f"infeasible: {nothing}"
     first = found[0]
+    if first["kind"] == "limit" and first["unit"] == CHOICE:
+        return f"infeasible: {change_words(first, document['currency'])} would mend it"
+    if first["kind"] == "limit":
+        by = limit_value(first["short_by"], first["unit"], document["currency"])
+        return f"infeasible: {plain_name(first)} falls short by {by}"
     words = limit_words(first["family"], first["index"], first["unit"])
     return f"infeasible: {words} falls short by {quantity(first['short_by'], first['unit'])}"
 
 
-def _fix_lines(document: Document, limits: Iterable[dict[str, Any]]) -> list[str]:
-    if not document["inputs"]["options"]:
+def _fix_lines(document: Document, limits: list[dict[str, Any]]) -> list[str]:
+    """Every change of one limit that is enough, the cheapest first."""
+    if not document["inputs"]["options"] or document["status"] != "infeasible":
         return []
-    fixes = [s["cheapest_fix"] for s in limits if s["cheapest_fix"]]
-    if not fixes:
-        return ["No change of a single limit makes it feasible."]
-    fix = min(fixes, key=lambda f: f["npv"])
-    family, _, label = fix["change"].partition(" ")
-    words = limit_words(family, [label] if label else [], fix["unit"])
-    return [
-        f"Cheapest single change: {words} from {number(fix['from'])} to {quantity(fix['to'], fix['unit'])} "
-        f"(+{number(fix['by'])}); the least cost is then {money(fix['npv'])} {document['currency']} (NPV)."
-    ]
+    alone = [s for s in limits if s["alone"]]
+    if not alone:
+        return [] if _cut_short(document) else ["No change of a single limit makes it feasible."]
+    currency = document["currency"]
+    others = [change_words(s, currency) for s in alone[1 : 1 + MOST_SENTENCES]]
+    least = f"the least cost is then {money(alone[0]['npv'])} {currency} (NPV)"
+    found = [f"Cheapest single change: {_from_to(alone[0], currency)}; {least}."]
+    return found + ([f"Or else, each alone: {'; or '.join(others)}."] if others else [])
+
+
+def _from_to(found: dict[str, Any], currency: str) -> str:
+    """`stock of A from 3 to 5 nodes (+2)`."""
+    if found["unit"] == CHOICE:
+        return change_words(found, currency)
+    name, is_, least, by = _values(found, currency)
+    unit = f" {found['unit']}"
+    return f"{name} from {is_.removesuffix(unit)} to {least} ({by.removesuffix(unit)})"
+
+
+def _cut_short(document: Document) -> bool:
+    return any("cut short" in note for note in document.get("notes") or ())
 
 
 def _shortfalls(title: str, found: Iterable[dict[str, Any]]) -> Section:

@@ -82,14 +82,35 @@ def test_infeasible_says_what_is_short(name: str) -> None:
         assert found.attainable == pytest.approx(wish["attainable"], rel=RELATIVE)
 
 
-def test_cheapest_fix_of_the_budget() -> None:
-    """32: the budget that works is the least cost itself, and the fix names it."""
-    case = CASES["32-infeasible-budget"]
-    plan = solve(parsed(problem_from_facts(case["facts"], "32")), the_catalog(), SolverSettings(gap=0))
-    fix = next(one.cheapest_fix for one in plan.infeasibility if one.family == "budget_npv")
-    assert fix is not None
-    assert fix["to"] == pytest.approx(42_048, rel=RELATIVE)
-    assert fix["npv"] == pytest.approx(42_048, rel=RELATIVE)
+KEYS = {
+    "jobs.train.deadline_hour": "workloads.train.deadline",
+    "jobs.train.max_gpus": "workloads.train.max_gpus",
+    "jobs.train.work_units": "workloads.train",
+    "limits.npv_max": "limits.npv",
+    "services.chat.rate_per_s": "workloads.chat",
+}
+"""Keys of the problem file for the facts that the answers change."""
+
+
+@pytest.mark.parametrize("name", INFEASIBLE)
+def test_the_diagnosis_finds_exactly_the_proven_fixes(name: str) -> None:
+    """Every single fix (change, from, to, cost) and no other; cuts of demand apart; the cheapest is said to be it."""
+    case = CASES[name]
+    plan = solve(parsed(problem_from_facts(case["facts"], name)), the_catalog(), SolverSettings(gap=0))
+    fixes = {KEYS[fix["change"]]: fix for fix in case["answer"]["single_fixes"]}
+    kinds = {"limit": "limit", "cut": "demand"}
+    found = {one.change: one for one in plan.infeasibility if one.kind in kinds and one.alone}
+    assert set(found) == set(fixes)
+    for key, fix in fixes.items():
+        one = found[key]
+        before, after = (one.attainable, one.required) if one.kind == "limit" else (one.required, one.attainable)
+        assert kinds[one.kind] == fix["kind"]
+        assert (before, after) == pytest.approx((fix["from"], fix["to"]), rel=RELATIVE)
+        assert one.npv == pytest.approx(fix["npv_cost"], rel=RELATIVE)
+    cheapest = min(fix["npv_cost"] for fix in fixes.values() if fix["kind"] == "limit")
+    said = [one.cheapest_fix["npv"] for one in plan.infeasibility if one.cheapest_fix]
+    assert said == pytest.approx([cheapest] * len(said))
+    assert said
 
 
 def with_fact(facts: Facts, path: str, value: float) -> Facts:

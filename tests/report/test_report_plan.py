@@ -176,7 +176,7 @@ def test_infeasible_names_the_limit_the_shortfall_and_the_fix():
     assert "Cheapest single change: stock of rent A from 3 to 5 nodes (+2)" in text
     assert "then 50.00 USD" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("stock of rent A"))
-    assert row[-5:] == ["3", "5", "2", "nodes", "50.00"]
+    assert row[-7:] == ["3", "nodes", "5", "nodes", "+2", "nodes", "50.00"]
     assert "400,000  documents" in text
     assert shortfall_line(document) == "infeasible: stock of rent A falls short by 2 nodes"
 

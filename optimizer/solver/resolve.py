@@ -1,0 +1,128 @@
+"""Re-solving a prepared problem after a change: one clock for all re-solves of a question.
+
+The one place that diagnoses and explanations solve through, so that a warm solver can take its place.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from optimizer.errors import SolverError
+from optimizer.model.build import Milp, build
+from optimizer.prepare import Prepared
+from optimizer.problem.schema import Problem
+from optimizer.solver.milp import LinearModel, Solution, SolverSettings, solve_model
+
+Again = Callable[[Problem], Prepared]
+"""Prepares a changed problem anew (options and estimates included)."""
+
+
+class OutOfTimeError(Exception):
+    """The time allowed is used up, or the user stopped the search; what was found so far stands."""
+
+
+def objective_scale(objective: dict[int, float]) -> float:
+    """A power of ten that brings the largest price near 1e3, so that the solver's absolute tolerances mean little."""
+    largest = max((abs(v) for v in objective.values()), default=0.0)
+    return 1.0 if largest == 0 else float(10.0 ** round(math.log10(largest) - 3))
+
+
+def linear_model(milp: Milp) -> LinearModel:
+    """The built model as the solver adapter takes it."""
+    objective, constant = milp.objective()
+    return LinearModel(
+        milp.variables.columns, milp.solved_rows(), objective, constant, objective_scale=objective_scale(objective)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A re-solve: its model and solution, at a proven least cost."""
+
+    milp: Milp
+    solution: Solution
+
+    @property
+    def npv(self) -> float:
+        """Least cost."""
+        return self.solution.objective
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Re-solves within `settings.time_limit_s` in all; `again` prepares anew where a change needs it."""
+
+    settings: SolverSettings
+    again: Again | None = None
+    solves: int = 0
+    stops_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        limit = self.settings.time_limit_s
+        self.stops_at = math.inf if limit is None else time.monotonic() + limit
+
+    def run(self, model: LinearModel, *, gap: float | None = None) -> Solution:
+        """Solve a model in what is left of the time; `infeasible` or with values.
+
+        Raises
+        ------
+        OutOfTimeError
+            If time ends before either is known.
+        """
+        left = self.stops_at - time.monotonic()
+        if left <= 0:
+            raise OutOfTimeError
+        self.solves += 1
+        limit = None if math.isinf(left) else left
+        asked = self.settings.gap if gap is None else gap
+        solution = solve_model(model, replace(self.settings, time_limit_s=limit, gap=asked))
+        if solution.interrupted:
+            self.stops_at = -math.inf
+        if solution.status not in ("optimal", "infeasible", "feasible"):
+            raise OutOfTimeError
+        return solution
+
+    def least_cost(self, prepared: Prepared) -> Resolved | None:
+        """The least cost of a problem, proven to the gap asked; None if it has no plan.
+
+        Raises
+        ------
+        OutOfTimeError
+            If time ends before the proof.
+        """
+        milp = build(prepared.instance())
+        solution = self._run_or_relaxed(linear_model(milp))
+        if solution.status == "infeasible":
+            return None
+        if solution.status != "optimal" and solution.gap > self.settings.gap:
+            raise OutOfTimeError
+        return Resolved(milp, solution)
+
+    def has_plan(self, prepared: Prepared) -> bool:
+        """Whether a problem has any plan.
+
+        Raises
+        ------
+        OutOfTimeError
+            If time ends before that is known.
+        """
+        milp = build(prepared.instance())
+        model = LinearModel(milp.variables.columns, milp.solved_rows(), {})
+        return self._run_or_relaxed(model).status != "infeasible"
+
+    def _run_or_relaxed(self, model: LinearModel) -> Solution:
+        """Solve a model; where HiGHS gives up (it may, a hair from feasible), its relaxation may still be infeasible.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS gives up and the relaxation has a solution.
+        """
+        try:
+            return self.run(model)
+        except SolverError:
+            relaxed = self.run(replace(model, relaxed=True))
+            if relaxed.status == "infeasible":
+                return relaxed
+            raise

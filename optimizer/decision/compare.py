@@ -19,6 +19,7 @@ from optimizer.finance import running_factor
 from optimizer.model.timegrid import SAME_MONTH
 from optimizer.plan import SCHEMA_VERSION, Plan
 from optimizer.prepare import prepare
+from optimizer.problem.further_costs import COST_KINDS
 from optimizer.problem.schema import Problem
 from optimizer.report.infeasible import shortfall_line
 from optimizer.solver.milp import SolverSettings
@@ -221,6 +222,7 @@ def _variant_document(outcome: Outcome, problem: Problem) -> dict[str, Any]:
         "meaning": outcome.variant.meaning,
         "status": "no_plan" if plan is None else plan.status,
         "cost": cost,
+        "further_costs": {} if plan is None else further_costs(plan),
         "sold_at_start": outcome.variant.sold_at_start,
         "compared_npv": outcome.cost,
         "per_month": None if outcome.cost is None else outcome.cost / factor,
@@ -231,6 +233,15 @@ def _variant_document(outcome: Outcome, problem: Problem) -> dict[str, Any]:
         "infeasibility": [] if plan is None else [asdict(shortfall) for shortfall in plan.infeasibility],
         "notes": list(outcome.notes),
     }
+
+
+def further_costs(plan: Plan) -> dict[str, float]:
+    """The buyer's further costs by kind, undiscounted: parts of capex and opex."""
+    found: dict[str, float] = {}
+    for line in plan.cost_lines:
+        if line.term in COST_KINDS:
+            found[line.term] = found.get(line.term, 0.0) + line.amount
+    return found
 
 
 def fleet(plan: Plan) -> dict[str, dict[str, int]]:

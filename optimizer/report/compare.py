@@ -57,6 +57,7 @@ def _side_by_side(document: Document) -> Section:
     rows = [
         ("status", *(_status(variant) for variant in variants.values())),
         *(_cost_row(variants, key, label) for key, label in _COST_ROWS),
+        *_further_rows(variants),
         *_sold_rows(variants),
         ("per month", *(money(variant["per_month"]) for variant in variants.values())),
         ("gap", *(percent((variant["cost"] or {}).get("gap")) for variant in variants.values())),
@@ -84,6 +85,13 @@ _COST_ROWS = (
 
 def _cost_row(variants: Document, key: str, label: str) -> tuple[str, ...]:
     return (label, *(money((variant["cost"] or {}).get(key)) for variant in variants.values()))
+
+
+def _further_rows(variants: Document) -> Iterable[tuple[str, ...]]:
+    """The buyer's further costs, by kind: parts of capex and opex."""
+    for kind in dict.fromkeys(kind for variant in variants.values() for kind in variant.get("further_costs", {})):
+        amounts = (variant.get("further_costs", {}).get(kind, 0.0) for variant in variants.values())
+        yield (f"further: {kind}", *(money(amount) for amount in amounts))
 
 
 def _sold_rows(variants: Document) -> Iterable[tuple[str, ...]]:

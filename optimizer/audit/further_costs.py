@@ -133,7 +133,8 @@ def _moved(case: Case, cost: FurtherCost, stations: dict[Place, Station]) -> Ite
     total: dict[str, dict[When, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for place, station in stations.items():
         service = case.services[place[0]]
-        if cost.workload in (None, service.name) and falls_on(cost, station.option):
+        answered = station.stage != "prefill"
+        if answered and cost.workload in (None, service.name) and falls_on(cost, station.option):
             planned_per_hour = 3600 * math.fsum(station.served.values())
             gb_per_hour = planned_per_hour / (1 + service.headroom) * cost.gb_per_1000_requests / 1000
             for when, (hours, present) in hours_charged(case, station.key, change, window).items():

@@ -8,6 +8,7 @@ from optimizer.audit.document import Answer, OptionRecord
 from optimizer.audit.fitting import gpus_kept, place_allowed, usable_estimates
 from optimizer.audit.further_costs import alike
 from optimizer.audit.report import TOLERANCE, Checker
+from optimizer.audit.services import same_network
 from optimizer.audit.sources import CatalogRows
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import Service
@@ -146,8 +147,13 @@ def _same_node(option: OptionRecord, offer: OptionRecord) -> bool:
 
 
 def _serves_as_well(a: ServiceEstimate, option: OptionRecord, b: ServiceEstimate, offer: OptionRecord) -> bool:
-    """A replica takes no more of a node, and no request more of a replica."""
+    """A replica takes no more of a node, and no request more of a replica; stages for the same partners."""
     if _share_of_node(a, option) > _share_of_node(b, offer) * (1 + TOLERANCE):
+        return False
+    part, other = a.deployment, b.deployment
+    if part.stage != other.stage:
+        return False
+    if part.stage and (part.weights, same_network(option)) != (other.weights, same_network(offer)):
         return False
     mine, its = _loads(a, option), _loads(b, offer)
     return all(name in mine and mine[name] <= load * (1 + TOLERANCE) for name, load in its.items())

@@ -7,7 +7,7 @@ from optimizer.audit.case import Case, Key, Run
 from optimizer.audit.fitting import Member, Way, kept_per_gpu
 from optimizer.audit.jobs import Working
 from optimizer.audit.rows import SMALL_LOAD, DerivedRow, derived_row
-from optimizer.audit.services import Place, Station, spot_share
+from optimizer.audit.services import Place, Station, same_network, spot_share
 
 RESOURCES = ("compute", "memory_bandwidth", "replica_time", "memory_capacity")
 
@@ -18,7 +18,8 @@ def service_rows(case: Case, stations: dict[Place, Station]) -> Iterator[Derived
     on_spot: dict[tuple[str, str, Key], list[float]] = defaultdict(list)
     for station in stations.values():
         for name, rate in station.served.items():
-            served[station.service, name, station.key].append(rate)
+            if station.stage != "decode":
+                served[station.service, name, station.key].append(rate)
             if station.option.interruptible:
                 on_spot[station.service, name, station.key].append(rate)
     for (service, name, key), rate in case.rates.items():
@@ -30,7 +31,22 @@ def service_rows(case: Case, stations: dict[Place, Station]) -> Iterator[Derived
         option, estimate = case.options[place[1]], case.service_estimates[place[2]]
         station = stations.get(place) or Station(place[0], option, estimate, place[3], 0)
         yield from _replica_rows(case, labels[place[:3]], station, rates)
+    yield from _handover_rows(case, stations)
     yield from _spot_rows(case, on_spot)
+
+
+def _handover_rows(case: Case, stations: dict[Place, Station]) -> Iterator[DerivedRow]:
+    """Prompts done apart less outputs done apart: nothing, wherever either could be done."""
+    parts: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for place, rates in case.servable.items():
+        option, deployment = case.options[place[1]], case.service_estimates[place[2]].deployment
+        if deployment.stage:
+            station, sign = stations.get(place), -1.0 if deployment.stage == "decode" else 1.0
+            for name in rates:
+                at = (place[0], name, *same_network(option), deployment.weights, *case.cells[place[3]].index)
+                parts[at].append(sign * station.served.get(name, 0.0) if station else 0.0)
+    for index, figures in parts.items():
+        yield derived_row("stage_balance", index, figures, "=", 0.0, "requests/s")
 
 
 def _replica_rows(case: Case, label: str, station: Station, rates: dict[str, float]) -> Iterator[DerivedRow]:

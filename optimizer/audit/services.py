@@ -1,7 +1,7 @@
 """Checks of services: what comes is served, by whole replicas that can do it, and not too much on spot."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,6 +30,11 @@ class Station:
     def classes(self) -> dict[str, ClassEstimate]:
         """What the estimate says, by class."""
         return {c.request_class: c for c in self.estimate.classes}
+
+    @property
+    def stage(self) -> str:
+        """`prefill` or `decode` where it does only prompts or only outputs, else empty."""
+        return self.estimate.deployment.stage
 
     @property
     def gpus_kept(self) -> float:
@@ -90,7 +95,7 @@ def check_services(case: Case, found: dict[Place, Station], checker: Checker) ->
     on_spot: dict[tuple[str, str, Key], float] = defaultdict(float)
     for station in found.values():
         for name, rate in station.served.items():
-            total[station.service, name, station.key] += rate
+            total[station.service, name, station.key] += 0.0 if station.stage == "decode" else rate
             if station.option.interruptible:
                 on_spot[station.service, name, station.key] += rate
     for (service, name, key), rate in case.rates.items():
@@ -100,6 +105,29 @@ def check_services(case: Case, found: dict[Place, Station], checker: Checker) ->
         checker.at_most("spot share", where, on_spot[service, name, key], limit, "requests/s", rate)
     for (service, name, key), _ in total.items():
         checker.fail("served", f"{service}/{name} in block {key[0]}", "there is no such class or no demand there")
+    _check_handover(case, found.values(), checker)
+
+
+def same_network(option: OptionRecord) -> tuple[str, str]:
+    """Provider and region, or the buyer's own site: what a KV cache may be handed over within."""
+    return ("own site", "") if option.purchase_option == "owned" else (option.provider, option.region)
+
+
+def _check_handover(case: Case, found: Iterable[Station], checker: Checker) -> None:
+    """Prompts done apart are answered on the same network, by weights of the same format, in the same cell."""
+    prefilled: dict[tuple[str, str, tuple[str, str, str], Key], float] = defaultdict(float)
+    decoded: dict[tuple[str, str, tuple[str, str, str], Key], float] = defaultdict(float)
+    for station in (s for s in found if s.stage):
+        side = decoded if station.stage == "decode" else prefilled
+        for name, rate in station.served.items():
+            link = (*same_network(station.option), station.estimate.deployment.weights)
+            side[station.service, name, link, station.key] += rate
+    for place in dict.fromkeys((*prefilled, *decoded)):
+        service, name, link, key = place
+        where = (
+            f"{service}/{name} at {' '.join(filter(None, link))} in block {key[0]}, slice {case.cells[key].slice_name}"
+        )
+        checker.equal("handover", where, decoded[place], prefilled[place], "requests/s")
 
 
 def spot_share(case: Case, workload: str) -> float:

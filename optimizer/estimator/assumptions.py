@@ -6,8 +6,9 @@ from catalog.schema import LlmArchitecture
 from optimizer.estimator.constants import CONSTANTS
 from optimizer.estimator.demands import batch_lengths
 from optimizer.estimator.engines import default_engine
-from optimizer.estimator.inference import request_shapes
+from optimizer.estimator.inference import pessimism_of, request_shapes
 from optimizer.estimator.jobs import training_plan
+from optimizer.estimator.ranges import range_of
 from optimizer.estimator.services import THROUGHPUT_RANGE
 from optimizer.estimator.training import model_flop_per_token
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
@@ -91,6 +92,8 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
     if workload.speculation is not None:
         label = f"{name}: tokens gained per step (speculative decoding)"
         yield Assumption(label, workload.speculation.accepted, "tokens", _FILE, "user")
+    if workload.expert_parallel != 1:
+        yield _constant("expert_popularity_factor", f"{name}: tokens of the busiest GPU of experts ÷ mean", "default")
     yield _constant("serving_memory_share", f"{name}: share of memory an engine fills")
 
 
@@ -111,6 +114,29 @@ def _of_service(service: Service) -> Iterator[Assumption]:
         yield Assumption(f"{service.name}: utilisation cap", service.utilisation_cap, "1", _FILE, "user")
     else:
         yield _constant("highest_utilisation", f"{service.name}: highest utilisation cap", "default")
+    if service.plan_for == "low":
+        yield from _high_end_of_times(service)
+    if service.disaggregated != "never":
+        yield from _of_stages(service)
+
+
+def _high_end_of_times(service: Service) -> Iterator[Assumption]:
+    spread = pessimism_of(service)
+    for label, target, factor in (("TTFT", "ttft_ms", spread.ttft), ("TPOT", "tpot_ms", spread.tpot)):
+        found = range_of(target, seen=False)
+        name = f"{service.name}: {label} held against its target ÷ estimate"
+        yield Assumption(name, factor, "1", found.source, "estimate", found.date)
+
+
+def _of_stages(service: Service) -> Iterator[Assumption]:
+    label = f"{service.name}: rate per GPU of handing KV caches over"
+    if service.kv_transfer is None:
+        yield _constant("kv_transfer_bytes_per_s", label, "default")
+    else:
+        yield Assumption(label, service.kv_transfer, "bytes/s", _FILE, "user")
+    if service.latency.p95_end_to_end is not None and service.latency.p95_ttft is None:
+        label = f"{service.name}: share of the end-to-end target for prompts done apart"
+        yield _constant("stage_prefill_share", label, "default")
 
 
 def _of_training(

@@ -80,6 +80,11 @@ def job_ratios(measured: Iterable[JobEstimate], analytic_on: Callable[[str], Seq
 
 
 def _same(measured: Deployment, estimated: Deployment) -> bool:
-    """Whether an estimate is for the measured format and replica size (formats that were not said match all)."""
+    """Whether an estimate is for the measured format and replica size (formats that were not said match all).
+
+    Stages are not measured.
+    """
+    if estimated.stage:
+        return False
     same_weights = not measured.weights or measured.weights == estimated.weights
     return same_weights and measured.gpus_per_replica == estimated.gpus_per_replica

@@ -1,23 +1,11 @@
-"""Which parallel sizes are legal, and which deployments are worth keeping."""
+"""Which deployments are worth keeping."""
 
 from collections.abc import Iterable, Sequence
 
-from catalog.schema import LlmArchitecture
 from optimizer.estimator.types import Rejection, ServiceEstimate
 
 KEPT_PER_SERVICE_AND_GPU = 4
 _RELATIVE_TOLERANCE = 1e-9
-
-
-def tensor_parallel_is_legal(model: LlmArchitecture, size: int) -> bool:
-    """Whether `size` GPUs can share every layer: it divides the heads, and KV heads divide evenly or repeat evenly."""
-    heads_split = model.attention_heads % size == 0
-    return heads_split and (model.kv_heads % size == 0 or size % model.kv_heads == 0)
-
-
-def legal_tensor_parallel_sizes(model: LlmArchitecture, largest: int) -> tuple[int, ...]:
-    """All legal sizes up to the largest node."""
-    return tuple(size for size in range(1, largest + 1) if tensor_parallel_is_legal(model, size))
 
 
 def gpu_seconds(estimate: ServiceEstimate) -> dict[str, float]:

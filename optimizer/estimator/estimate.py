@@ -107,7 +107,8 @@ class WorkloadEstimator:
 
     def __init__(self, workload: AnyWorkload, measurements: Sequence[Measurement], field: GpuField) -> None:
         self.workload = workload
-        self.measurements = measurements
+        whole = not isinstance(workload, Service) or workload.disaggregated != "required"
+        self.measurements = measurements if whole else ()  # measured rates are those of whole deployments
         self.field = field
         self._model: LlmArchitecture | None = None
         self._demand: Demand | None = None
@@ -185,11 +186,14 @@ class WorkloadEstimator:
         if len(self.measurements) < LEAST_MEASUREMENTS or self.workload.estimate_by == "rule-of-thumb":
             return None
         analytic: dict[str, Result] = {}
+        middle = self
+        if self.workload.plan_for != "middle":
+            middle = WorkloadEstimator(self.workload.model_copy(update={"plan_for": "middle"}), (), self.field)
 
         def on(name: str) -> Result:
             gpu = self.field.gpus.get(name)
             if name not in analytic:
-                analytic[name] = self._estimate_on(gpu) if gpu and self.workload.model is not None else ([], [], [])
+                analytic[name] = middle._estimate_on(gpu) if gpu and self.workload.model is not None else ([], [], [])
             return analytic[name]
 
         of_services = service_ratios(services, lambda name: on(name)[0])

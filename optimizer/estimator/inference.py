@@ -1,6 +1,6 @@
 """A model served on a GPU type: operating batch, latency and time of a replica per request; offline batches alike."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from optimizer.estimator.memory import (
     serving_memory,
     tokens_held,
 )
-from optimizer.estimator.queueing import utilisation_cap
+from optimizer.estimator.ranges import range_of
 from optimizer.estimator.roofline import (
     Replica,
     StepTime,
@@ -23,7 +23,7 @@ from optimizer.estimator.roofline import (
     step_time,
     touched_weight_bytes,
 )
-from optimizer.estimator.types import ClassEstimate
+from optimizer.estimator.types import ClassEstimate, Stage
 from optimizer.estimator.workloads import Batch, Latency, Service
 from optimizer.units import MS_PER_S
 
@@ -95,8 +95,11 @@ def mean_context(shape: RequestShape) -> float:
 
 
 def prefill_time(replica: Replica, prompt: float, cached: float = 0.0) -> StepTime:
-    """Time to process one prompt alone, of which `cached` tokens are in the cache already."""
-    return step_time(replica, 0.0, prompt - cached, 0.0, prompt + cached)
+    """Time to process one prompt alone, of which `cached` tokens are in the cache already.
+
+    Data-parallel groups do not help each other: each is taken to have such a prompt.
+    """
+    return step_time(replica, 0.0, (prompt - cached) * replica.data_parallel, 0.0, prompt + cached)
 
 
 def decode_step(replica: Replica, shape: RequestShape, batch: float, prompt_share: float) -> StepTime:
@@ -152,6 +155,38 @@ def operating_point(replica: Replica, shape: RequestShape, batch: int) -> Operat
 
 
 @dataclass(frozen=True, slots=True)
+class Pessimism:
+    """Factors on predicted times at which they are held against targets; all 1 plans for the middle of the range."""
+
+    ttft: float = 1.0
+    tpot: float = 1.0
+    residence: float = 1.0
+
+
+MIDDLE = Pessimism()
+
+
+def pessimism_of(workload: Service) -> Pessimism:
+    """High ends of the ranges of latencies, and of replica time, where `plan_for: low` asks for them."""
+    if workload.plan_for == "middle":
+        return MIDDLE
+    unseen = {target: range_of(target, seen=False) for target in ("ttft_ms", "tpot_ms", "out_tps")}
+    return Pessimism(unseen["ttft_ms"].high_factor, unseen["tpot_ms"].high_factor, 1 / unseen["out_tps"].low_factor)
+
+
+def at_high_end(point: OperatingPoint, pessimism: Pessimism) -> OperatingPoint:
+    """The point with all times as long as the range allows: first token, later tokens, replica time."""
+    later = point.end_to_end_s - point.ttft_s
+    return replace(
+        point,
+        ttft_s=point.ttft_s * pessimism.ttft,
+        tpot_s=None if point.tpot_s is None else point.tpot_s * pessimism.tpot,
+        end_to_end_s=point.ttft_s * pessimism.ttft + later * pessimism.tpot,
+        seconds=point.seconds.scaled(pessimism.residence),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MissedTarget:
     """A latency target that even a lone request misses."""
 
@@ -171,67 +206,6 @@ def missed_target(point: OperatingPoint, latency: Latency) -> MissedTarget | Non
         if target_ms is not None and seconds is not None and seconds * MS_PER_S > target_ms:
             return MissedTarget(name, target_ms, seconds * MS_PER_S)
     return None
-
-
-def waiting_slack_s(point: OperatingPoint, latency: Latency) -> float | None:
-    """Time a request may wait for a slot before a target is missed; None without such a target."""
-    slacks = [
-        target_ms / MS_PER_S - seconds
-        for target_ms, seconds in ((latency.p95_ttft, point.ttft_s), (latency.p95_end_to_end, point.end_to_end_s))
-        if target_ms is not None
-    ]
-    return min(slacks, default=None)
-
-
-def largest_batch_within(replica: Replica, shape: RequestShape, latency: Latency, limit: int) -> int:
-    """Largest batch up to `limit` that meets the targets without waiting (0: none does); latency grows with batch."""
-    if missed_target(operating_point(replica, shape, limit), latency) is None:
-        return limit
-    low, high = 0, limit
-    while high - low > 1:
-        middle = (low + high) // 2
-        if missed_target(operating_point(replica, shape, middle), latency) is None:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def best_point(
-    replica: Replica, shape: RequestShape, latency: Latency, limit: int, own_cap: float | None
-) -> OperatingPoint | None:
-    """Operating point with the least replica time at its utilisation cap; None if a target cannot be met.
-
-    A smaller batch is slower per request but leaves slack for waiting, hence allows a higher utilisation.
-    """
-    largest = largest_batch_within(replica, shape, latency, limit)
-    if largest == 0:
-        return None
-    highest = constant("highest_utilisation")
-    best: OperatingPoint | None = None
-    best_score = float("inf")
-    for batch in _batches(largest):
-        point = operating_point(replica, shape, batch)
-        if own_cap is None and point.seconds.total / highest >= best_score:
-            break
-        slack = waiting_slack_s(point, latency)
-        cap = own_cap or utilisation_cap(batch, point.seconds.total * batch, slack)
-        if cap > 0 and point.seconds.total / cap < best_score:
-            best, best_score = replace(point, utilisation_cap=cap), point.seconds.total / cap
-        if own_cap is not None or cap >= highest:
-            break
-    return best
-
-
-def _batches(largest: int) -> Iterator[int]:
-    """The largest batch, then smaller ones, each once."""
-    last = largest
-    yield largest
-    for share in SMALLER_BATCHES:
-        batch = max(1, int(largest * share))
-        if batch < last:
-            yield batch
-            last = batch
 
 
 class Served(Protocol):
@@ -258,7 +232,9 @@ def default_batch_cap(gpu: Gpu, engine: Engine) -> int:
 def batch_limit(gpu: Gpu, workload: Served, memory: ServingMemory, replica: Replica, shape: RequestShape) -> int:
     """Most sequences of a class by memory and engine (0: not one fits)."""
     sequence = kv_bytes_per_sequence(replica.model, replica.kv, replica.tensor_parallel, shape.prompt, shape.output)
-    return min(engine_batch_cap(gpu, workload), largest_batch_in_memory(memory.free_bytes, sequence))
+    groups = replica.data_parallel
+    cap = workload.max_batch or groups * engine_batch_cap(gpu, workload)
+    return min(cap, groups * largest_batch_in_memory(memory.free_bytes / groups, sequence))
 
 
 def flop_per_request(replica: Replica, shape: RequestShape) -> float:
@@ -279,7 +255,28 @@ def moved_bytes_per_request(replica: Replica, shape: RequestShape, batch: float)
     return weights * steps * replica.pipeline_parallel / shared_by + kv
 
 
-def class_estimate(replica: Replica, shape: RequestShape, point: OperatingPoint, cap: float) -> ClassEstimate:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a request needs of a replica: FLOP, bytes moved, KV cache, and for how long."""
+
+    flop: float
+    moved_bytes: float
+    kv_bytes: float
+    residence_s: float
+
+
+def needs_of(replica: Replica, shape: RequestShape, point: OperatingPoint) -> Needs:
+    """Needs of a request that one replica does from its prompt to its last token."""
+    tp = replica.tensor_parallel
+    return Needs(
+        flop=flop_per_request(replica, shape),
+        moved_bytes=moved_bytes_per_request(replica, shape, point.batch),
+        kv_bytes=kv_bytes_per_sequence(replica.model, replica.kv, tp, shape.prompt, shape.output),
+        residence_s=point.seconds.total * point.batch,
+    )
+
+
+def class_estimate(shape: RequestShape, point: OperatingPoint, cap: float, needs: Needs) -> ClassEstimate:
     """Estimate of one class; if its own utilisation cap is below the deployment's, its time is stretched to match.
 
     Stretching by cap ÷ own cap books the spare time that its waiting target needs; it counts as overhead.
@@ -293,12 +290,10 @@ def class_estimate(replica: Replica, shape: RequestShape, point: OperatingPoint,
         memory_bandwidth_seconds=seconds.memory_bandwidth,
         interconnect_seconds=seconds.interconnect,
         overhead_seconds=seconds.overhead + reserve,
-        flop_per_request=flop_per_request(replica, shape),
-        moved_bytes_per_request=moved_bytes_per_request(replica, shape, point.batch),
-        kv_bytes_per_sequence=kv_bytes_per_sequence(
-            replica.model, replica.kv, replica.tensor_parallel, shape.prompt, shape.output
-        ),
-        residence_s=seconds.total * point.batch,
+        flop_per_request=needs.flop,
+        moved_bytes_per_request=needs.moved_bytes,
+        kv_bytes_per_sequence=needs.kv_bytes,
+        residence_s=needs.residence_s,
         ttft_ms=point.ttft_s * MS_PER_S,
         tpot_ms=None if point.tpot_s is None else point.tpot_s * MS_PER_S,
         end_to_end_ms=point.end_to_end_s * MS_PER_S,
@@ -307,12 +302,23 @@ def class_estimate(replica: Replica, shape: RequestShape, point: OperatingPoint,
 
 def memory_of(gpu: Gpu, replica: Replica) -> ServingMemory:
     """Memory of the replica's GPUs."""
-    return serving_memory(gpu, replica.model, replica.weights, replica.gpus, replica.mean_bits)
+    groups = replica.data_parallel
+    return serving_memory(gpu, replica.model, replica.weights, replica.gpus, replica.mean_bits, groups)
 
 
-def least_serving_bytes(memory: ServingMemory, replica: Replica, shapes: Sequence[RequestShape]) -> float:
-    """Memory that the replica needs at least: weights, workspace, one sequence of the shortest class."""
+def least_serving_bytes(
+    memory: ServingMemory, replica: Replica, shapes: Sequence[RequestShape], stage: Stage = ""
+) -> float:
+    """Memory that the replica needs at least: weights, workspace, a sequence of the shortest class (per group of GPUs).
+
+    A prefill stage holds one prompt and another's cache on its way.
+    """
+    prefill = stage == "prefill"
     shortest = min(
-        kv_bytes_per_sequence(replica.model, replica.kv, replica.tensor_parallel, s.prompt, s.output) for s in shapes
+        kv_bytes_per_sequence(
+            replica.model, replica.kv, replica.tensor_parallel, s.prompt, 0.0 if prefill else s.output
+        )
+        for s in shapes
     )
-    return memory.weight_bytes + memory.workspace_bytes + shortest
+    held = replica.data_parallel * (2 if prefill else 1)
+    return memory.weight_bytes + memory.workspace_bytes + held * shortest

@@ -6,7 +6,6 @@ from math import ceil
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.estimator.constants import constant
 from optimizer.estimator.demands import OUTPUT_TOKENS, REQUESTS, TOKENS, batch_lengths
-from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.inference import (
     ONLY_CLASS,
     RequestShape,
@@ -16,8 +15,10 @@ from optimizer.estimator.inference import (
     saturated_seconds,
     shape_of,
 )
+from optimizer.estimator.layouts import Layout as ReplicaLayout
+from optimizer.estimator.layouts import legal_tensor_parallel_sizes, replica_layouts
 from optimizer.estimator.roofline import Kernel, kernel_for, replica_of
-from optimizer.estimator.search import formats_of, replica_layouts
+from optimizer.estimator.search import formats_of
 from optimizer.estimator.services import (
     ESTIMATE_SOURCE,
     THROUGHPUT_RANGE,
@@ -308,7 +309,7 @@ def _batch_estimate(
     model: LlmArchitecture,
     weights: str,
     kernel: Kernel,
-    layout: tuple[int, int],
+    layout: ReplicaLayout,
     shape: RequestShape,
     units_per_request: float,
 ) -> JobEstimate | Rejection:

@@ -13,7 +13,7 @@ def _step(low_factor: float) -> Step:
 
 
 def service_at_low_end(estimate: ServiceEstimate) -> ServiceEstimate:
-    """Every class takes 1 ÷ low_factor times its replica time; latencies stay those of the middle."""
+    """Every class takes 1 ÷ low_factor times its replica time; its latencies already are those of the high end."""
     low = estimate.low_factor
     classes = tuple(slower(c, 1 / low) for c in estimate.classes)
     steps = (*estimate.steps, _step(low))

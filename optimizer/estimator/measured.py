@@ -29,7 +29,7 @@ class Point:
 
     def replaces(self, measurement: Measurement, deployment: Deployment) -> bool:
         """Whether an analytic deployment is the measured one; what a measurement leaves open covers all."""
-        if self.option is not None:
+        if self.option is not None or deployment.stage:
             return False
         same_weights = measurement.weights is None or measurement.weights == deployment.weights
         size = measurement.gpus_per_replica

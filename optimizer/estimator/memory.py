@@ -92,12 +92,22 @@ class ServingMemory:
 
 
 def serving_memory(
-    gpu: Gpu, model: LlmArchitecture, weights: str, gpus_per_replica: int, mean_bits: float | None = None
+    gpu: Gpu,
+    model: LlmArchitecture,
+    weights: str,
+    gpus_per_replica: int,
+    mean_bits: float | None = None,
+    groups: int = 1,
 ) -> ServingMemory:
-    """Memory of a replica on `gpus_per_replica` GPUs, of which an engine fills 93 %."""
+    """Memory of a replica on `gpus_per_replica` GPUs, of which an engine fills 93 %.
+
+    Each of `groups` data-parallel groups holds all weights but the routed experts, which they share.
+    """
+    once = weight_bytes(model, weights, mean_bits)
+    repeated = (groups - 1) * max(0.0, once - expert_weight_bytes(model, weights, mean_bits))
     return ServingMemory(
         usable_bytes=constant("serving_memory_share") * gpu.memory_usable_bytes * gpus_per_replica,
-        weight_bytes=weight_bytes(model, weights, mean_bits),
+        weight_bytes=once + repeated,
         workspace_bytes=constant("serving_workspace_bytes") * gpus_per_replica,
     )
 

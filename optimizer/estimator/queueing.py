@@ -18,9 +18,14 @@ def waiting_probability(utilisation: float, servers: float) -> float:
     return float(utilisation ** (sqrt(2 * (servers + 1)) - 1))
 
 
-def waiting_percentile_s(utilisation: float, servers: float, residence_s: float) -> float:
-    """Waiting time that 95 % of requests do not exceed, in seconds."""
-    tail = 1 - constant("latency_percentile")
+def late_share() -> float:
+    """Share of requests that may miss their targets."""
+    return 1 - constant("latency_percentile")
+
+
+def waiting_percentile_s(utilisation: float, servers: float, residence_s: float, tail: float | None = None) -> float:
+    """Waiting time that all but a share `tail` of requests (5 % by default) do not exceed, in seconds."""
+    tail = late_share() if tail is None else tail
     probability = waiting_probability(utilisation, servers)
     if probability <= tail:
         return 0.0

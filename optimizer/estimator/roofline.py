@@ -6,12 +6,14 @@ running sequence plus the prompt tokens that share it), `n` = tensor × pipeline
 """
 
 from dataclasses import dataclass
+from math import log, sqrt
 
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.estimator.architecture import active_expert_parameters, looked_up_parameters
 from optimizer.estimator.constants import constant
 from optimizer.estimator.elementwise import larger, smaller
 from optimizer.estimator.engines import Engine, default_engine
+from optimizer.estimator.layouts import Layout
 from optimizer.estimator.memory import (
     bits_per_weight,
     expert_weight_bytes,
@@ -105,8 +107,10 @@ def _link(name: str, kind: str, gb_per_s: float) -> Link:
 class Replica:
     """One copy of a model on `tensor_parallel × pipeline_parallel` GPUs: its sizes and sustained ceilings.
 
-    `dense_weight_bytes` are read by every step; the input table is not among them. `mean_bits`: mean bits of a
-    weight, where a checkpoint's are known. Numbers may be arrays of the same length for all formulas of this module.
+    `dense_weight_bytes` are read by every step (once per data-parallel group); the input table is not among them.
+    `mean_bits`: mean bits of a weight, where a checkpoint's are known. `expert_spread` = √(2 ln ep): how far the
+    busiest of `expert_parallel` GPUs lies above the mean, in standard deviations (largest of ep normal figures).
+    Numbers may be arrays of the same length for all formulas of this module.
     """
 
     model: LlmArchitecture
@@ -129,11 +133,19 @@ class Replica:
     host_s_per_step: float
     vector_s_per_step: float
     mean_bits: float | None = None
+    data_parallel: int = 1
+    expert_parallel: int = 1
+    expert_spread: float = 0.0
 
     @property
     def gpus(self) -> int:
         """GPUs that hold the copy."""
-        return self.tensor_parallel * self.pipeline_parallel
+        return self.tensor_parallel * self.pipeline_parallel * self.data_parallel
+
+    @property
+    def layout(self) -> Layout:
+        """Its parallel sizes."""
+        return Layout(self.tensor_parallel, self.pipeline_parallel, self.data_parallel, self.expert_parallel)
 
 
 def replica_of(
@@ -144,12 +156,15 @@ def replica_of(
     kernel: Kernel,
     tensor_parallel: int,
     pipeline_parallel: int = 1,
+    data_parallel: int = 1,
+    expert_parallel: int = 1,
+    *,
     engine: Engine | None = None,
     mean_bits: float | None = None,
 ) -> Replica:
     """Sizes and ceilings of a replica; the engine is vLLM where none is given."""
     engine = engine or default_engine()
-    gpus = tensor_parallel * pipeline_parallel
+    gpus = tensor_parallel * pipeline_parallel * data_parallel
     experts = expert_weight_bytes(model, weights, mean_bits)
     expert_flop = 2 * active_expert_parameters(model)
     multiplied = model.active_parameters - looked_up_parameters(model)
@@ -161,7 +176,7 @@ def replica_of(
         kv=kv,
         tensor_parallel=tensor_parallel,
         pipeline_parallel=pipeline_parallel,
-        dense_weight_bytes=max(0.0, weight_bytes(model, weights, mean_bits) - experts - table),
+        dense_weight_bytes=data_parallel * max(0.0, weight_bytes(model, weights, mean_bits) - experts - table),
         expert_weight_bytes=experts,
         dense_flop_per_token=max(0.0, 2 * multiplied - expert_flop),
         expert_flop_per_token=expert_flop,
@@ -176,6 +191,9 @@ def replica_of(
         host_s_per_step=_host_s_per_layer(gpu, engine) * model.layers / pipeline_parallel,
         vector_s_per_step=_vector_seconds(gpu, model, mean_bits or bits_per_weight(weights), engine) / gpus,
         mean_bits=mean_bits,
+        data_parallel=data_parallel,
+        expert_parallel=expert_parallel,
+        expert_spread=sqrt(2 * log(expert_parallel)),
     )
 
 
@@ -241,9 +259,33 @@ def share_touched_in_step(model: LlmArchitecture, sequences: float, prompt_token
 def touched_weight_bytes(replica: Replica, sequences: float, prompt_tokens: float = 0.0, prompt: float = 0.0) -> float:
     """Weight bytes that a step of `sequences` running sequences and `prompt_tokens` prompt tokens reads."""
     share = share_touched_in_step(replica.model, sequences, prompt_tokens, prompt)
-    once = replica.dense_weight_bytes + replica.expert_weight_bytes * share
+    busiest = busiest_share_read(replica, share)
+    once = replica.dense_weight_bytes + replica.expert_weight_bytes * busiest
     piece = replica.engine.prompt_chunk_tokens
     return once if piece is None else once * larger(prompt_tokens / piece, 1.0)
+
+
+def busiest_share_read(replica: Replica, share: float) -> float:
+    """Share of its experts that the busiest GPU reads where all read `share` of theirs on average.
+
+    Of m = E/ep experts on a GPU, those touched are binomial: mean m·q, variance m·q·(1−q).
+    """
+    if replica.model.experts <= 1:
+        return share
+    experts_per_gpu = replica.model.experts / replica.expert_parallel
+    deviation = (larger(share * (1 - share), 0.0) / experts_per_gpu) ** 0.5
+    return smaller(1.0, share + replica.expert_spread * deviation)
+
+
+def busiest_token_factor(replica: Replica, tokens: float) -> float:
+    """Tokens of the busiest GPU of an expert-parallel stage ÷ mean: chance (Poisson), and popular experts.
+
+    A GPU gets M·k/ep tokens on average, and no more than all M·k.
+    """
+    ep = replica.expert_parallel
+    mean = larger(tokens * replica.model.experts_per_token / ep, 1e-9)
+    chance = smaller(1 + replica.expert_spread / mean**0.5, 1.0 * ep)
+    return 1 + (ep > 1) * (chance * constant("expert_popularity_factor") - 1)
 
 
 def gemm_flop(replica: Replica, sequences: float, prompt_tokens: float = 0.0, prompt: float = 0.0) -> float:
@@ -253,7 +295,8 @@ def gemm_flop(replica: Replica, sequences: float, prompt_tokens: float = 0.0, pr
         return (replica.dense_flop_per_token + replica.expert_flop_per_token) * tokens
     experts_hit = model.experts * share_touched_in_step(model, sequences, prompt_tokens, prompt)
     padded = tokens + constant("expert_tile_padding_tokens") * experts_hit / model.experts_per_token
-    return replica.dense_flop_per_token * tokens + replica.expert_flop_per_token * padded
+    routed = replica.expert_flop_per_token * padded * busiest_token_factor(replica, tokens)
+    return replica.dense_flop_per_token * tokens + routed
 
 
 def attention_flop(model: LlmArchitecture, prompt_tokens: float, prompt: float) -> float:
@@ -262,11 +305,32 @@ def attention_flop(model: LlmArchitecture, prompt_tokens: float, prompt: float) 
 
 
 def collective_seconds(replica: Replica, tokens: float) -> float:
-    """Time of a stage's all-reduces: two per layer, ring over the tensor-parallel GPUs (Megatron-LM, 1909.08053)."""
-    tp = replica.tensor_parallel
-    message = tokens * replica.model.hidden_size * _BYTES_ACTIVATION
+    """Time of a stage's all-reduces: two per layer, ring over the tensor-parallel GPUs (Megatron-LM, 1909.08053).
+
+    Where data-parallel groups share experts, tokens go to the experts and back instead of the second all-reduce of
+    those layers; a single group has its tokens on all GPUs and sums up as ever.
+    """
+    tp, groups = replica.tensor_parallel, replica.data_parallel
+    message = tokens / groups * replica.model.hidden_size * _BYTES_ACTIVATION
     one = (tp > 1) * replica.link.latency_s + 2 * (tp - 1) / tp * message / replica.link.bytes_per_s
-    return 2 * replica.model.layers / replica.pipeline_parallel * one
+    if replica.model.experts <= 1:
+        return 2 * replica.model.layers / replica.pipeline_parallel * one
+    routed = (groups > 1) * (replica.model.layers - replica.model.dense_layers)
+    reduced = (2 * replica.model.layers - routed) * one
+    return (reduced + 2 * routed * all_to_all_seconds(replica, tokens)) / replica.pipeline_parallel
+
+
+def all_to_all_seconds(replica: Replica, tokens: float) -> float:
+    """Time in which every GPU of an expert-parallel stage sends its tokens to the GPUs that hold their experts.
+
+    A GPU starts with M/ep tokens; k experts lie on (ep−1)·(1 − (1−1/ep)^k) other GPUs on average; each copy is h
+    numbers of 16 bits (GShard, arXiv 2006.16668 §3.3). The busiest receiver sets the time.
+    """
+    ep, chosen = replica.expert_parallel, replica.model.experts_per_token
+    receivers = (ep - 1) * (1 - (1 - 1 / ep) ** chosen)
+    sent = tokens / ep * receivers * replica.model.hidden_size * _BYTES_ACTIVATION
+    busiest = sent * busiest_token_factor(replica, tokens)
+    return (ep > 1) * replica.link.latency_s + busiest / replica.link.bytes_per_s
 
 
 def overhead_seconds(replica: Replica, sequences: float) -> float:
@@ -280,7 +344,7 @@ def overhead_seconds(replica: Replica, sequences: float) -> float:
     return (
         (loop_ms + hop_ms) / MS_PER_S
         + constant("layer_overhead_us") / _US_PER_S * replica.model.layers / stages
-        + constant("sequence_overhead_us") / _US_PER_S * sequences
+        + constant("sequence_overhead_us") / _US_PER_S * sequences / replica.data_parallel
     )
 
 
@@ -316,7 +380,8 @@ def step_time(
     """
     decoded = sequences * (1 + drafted)
     tokens = decoded + prompt_tokens
-    kv_bytes = sequences * tokens_held(replica.model, context) * replica.kv_bytes_per_token
+    crowded = larger(sequences, replica.data_parallel * smaller(sequences, 1.0))  # a lone one has one group's GPUs
+    kv_bytes = crowded * tokens_held(replica.model, context) * replica.kv_bytes_per_token
     compute = gemm_flop(replica, decoded, prompt_tokens, prompt) / replica.gemm_flop_per_s
     compute += attention_flop(replica.model, prompt_tokens, prompt) / replica.attention_flop_per_s
     compute += (prompt_tokens == 0) * replica.vector_s_per_step

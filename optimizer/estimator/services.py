@@ -1,30 +1,35 @@
 """Analytic estimates of an online service on a GPU type, or why it cannot run there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.schema import Gpu, LlmArchitecture
-from optimizer.estimator.deployments import (
-    legal_tensor_parallel_sizes,
-    tensor_parallel_is_legal,
-    without_dominated,
-)
+from optimizer.estimator.deployments import without_dominated
 from optimizer.estimator.inference import (
     OperatingPoint,
     RequestShape,
+    at_high_end,
     class_estimate,
     least_serving_bytes,
     memory_of,
     missed_target,
-    operating_point,
+    pessimism_of,
     request_shapes,
+)
+from optimizer.estimator.layouts import (
+    expert_parallel_is_legal,
+    legal_tensor_parallel_sizes,
+    listed,
+    replica_layouts,
+    tensor_parallel_is_legal,
 )
 from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.ranges import range_of
 from optimizer.estimator.roofline import Replica, kernel_for, replica_of
-from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of, replica_layouts
+from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of
+from optimizer.estimator.stages import needs_in, point_of_stage, serves_in, shown_times, stages_of, targets_of
 from optimizer.estimator.steps import service_steps
-from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate
+from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate, Stage
 from optimizer.estimator.workloads import Batch, Service
 from optimizer.units import BYTES_PER_GB
 
@@ -48,31 +53,54 @@ class Candidate:
 
 
 def refused_sizes(workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int) -> list[Rejection]:
-    """Sizes that the buyer asked for but that no node or no head count allows."""
+    """Sizes that the buyer asked for but that no node, head count or number of experts allows."""
     wanted = workload.gpus_per_replica
-    sizes = [] if wanted is None else [wanted] if isinstance(wanted, int) else sorted(set(wanted))
+    sizes = [] if wanted is None else listed(wanted)
     refused = []
-    for size in sizes:
+    for size in sizes if 1 in listed(workload.expert_parallel) else ():
         if not tensor_parallel_is_legal(model, size):
             heads = f"{model.attention_heads} heads and {model.kv_heads} KV heads"
             reason = f"{size} GPUs per replica do not divide {heads} of {model.model_id}"
             best = max(s for s in legal_tensor_parallel_sizes(model, size))
-            refused.append(_parallelism(workload, gpu, reason, size, best))
+            refused.append(_parallelism(workload, gpu, reason, size, best, f"TP{size}"))
         elif size > largest_node:
             reason = f"{size} GPUs per replica need a node of {size}; the largest on offer has {largest_node}"
-            refused.append(_parallelism(workload, gpu, reason, size, largest_node))
+            refused.append(_parallelism(workload, gpu, reason, size, largest_node, f"TP{size}"))
+    refused += _refused_experts(workload, gpu, model, largest_node)
     if not refused and not replica_layouts(workload, model, largest_node):
-        stages = workload.pipeline_parallel
-        least = (stages if isinstance(stages, int) else min(stages)) * min(sizes, default=1)
+        least = min(listed(workload.pipeline_parallel)) * min(sizes, default=1)
         reason = f"a replica of {least} GPUs (tensor × pipeline parallel) fits no node; the largest has {largest_node}"
-        refused.append(_parallelism(workload, gpu, reason, least, largest_node))
+        refused.append(_parallelism(workload, gpu, reason, least, largest_node, f"TP{least}"))
     return refused
 
 
-def _parallelism(workload: Service | Batch, gpu: Gpu, reason: str, required: int, available: int) -> Rejection:
-    return Rejection(
-        workload.name, gpu.gpu_id, reason, "parallelism", required, available, "GPUs per replica", f"TP{required}"
-    )
+def _refused_experts(
+    workload: Service | Batch, gpu: Gpu, model: LlmArchitecture, largest_node: int
+) -> Iterator[Rejection]:
+    """Expert-parallel sizes that do not divide the experts, or that no node or listed replica size holds."""
+    sizes = None if workload.gpus_per_replica is None else listed(workload.gpus_per_replica)
+    for size in (size for size in listed(workload.expert_parallel) if size > 1):
+        if model.experts <= 1:
+            reason, most = f"{model.model_id} has no experts to spread over {size} GPUs", 1
+        elif not expert_parallel_is_legal(model, size):
+            reason = f"{size} GPUs do not divide the {model.experts} experts of {model.model_id}"
+            most = max(n for n in range(1, size) if model.experts % n == 0)
+        elif size > largest_node:
+            reason = f"experts over {size} GPUs need a node of {size}; the largest on offer has {largest_node}"
+            most = largest_node
+        elif sizes is not None and size not in sizes:
+            reason = f"experts over {size} GPUs need gpus_per_replica: {size} among those allowed"
+            most = max(sizes)
+        else:
+            continue
+        yield _parallelism(workload, gpu, reason, size, most, f"EP{size}")
+
+
+def _parallelism(
+    workload: Service | Batch, gpu: Gpu, reason: str, required: int, available: int, label: str
+) -> Rejection:
+    unit = "GPUs per replica"
+    return Rejection(workload.name, gpu.gpu_id, reason, "parallelism", required, available, unit, label)
 
 
 def no_unit_for(workload: str, gpu: Gpu, precision: str) -> Rejection:
@@ -100,29 +128,44 @@ def analytic_services(
         if kernel_for(gpu, weights) is None:
             rejections.append(no_unit_for(service.name, gpu, weights))
             continue
-        copies = [found.copies[gpu.gpu_id, weights, *layout] for layout in layouts]
-        tried = [_candidate(service, gpu, copy, found) for copy in copies]
-        failed = [[r for _, r in c.failures] for c in tried if c.estimate is None and c.failures]
-        if len(failed) == len(tried) and failed:
-            rejections.append(nearest_miss([r for each in failed for r in each]))
-        else:
-            rejections += [nearest_miss(each) for each in failed]
-        candidates.extend(tried)
-    estimates, dropped = _kept(candidates)
+        copies = [found.copies[gpu.gpu_id, weights, layout] for layout in layouts]
+        for stage in stages_of(service):
+            tried = [_candidate(service, gpu, copy, found, stage) for copy in copies]
+            rejections += _misses(tried)
+            candidates.extend(tried)
+    estimates, dropped = _kept(service, candidates)
     return estimates, rejections + dropped + _unserved_classes(estimates, candidates)
 
 
-def _kept(candidates: Sequence[Candidate]) -> tuple[list[ServiceEstimate], list[Rejection]]:
+def _misses(tried: Sequence[Candidate]) -> list[Rejection]:
+    """The nearest miss of each layout that serves no class; one for all where none serves any."""
+    failed = [[r for _, r in c.failures] for c in tried if c.estimate is None and c.failures]
+    if len(failed) == len(tried) and failed:
+        return [nearest_miss([r for each in failed for r in each])]
+    return [nearest_miss(each) for each in failed]
+
+
+def _kept(service: Service, candidates: Sequence[Candidate]) -> tuple[list[ServiceEstimate], list[Rejection]]:
+    """The best whole deployments, and the best of each stage and format (which need partners of their format)."""
     by_deployment = {c.estimate.deployment: c for c in candidates if c.estimate is not None}
-    estimates = [c.estimate for c in by_deployment.values() if c.estimate is not None]
-    if not estimates:
-        return [], []
-    kept, dropped = without_dominated(estimates)
-    return [_with_steps(e, by_deployment[e.deployment]) for e in kept], dropped
+    groups: dict[tuple[str, str], list[ServiceEstimate]] = {}
+    for candidate in by_deployment.values():
+        if candidate.estimate is not None:
+            deployment = candidate.estimate.deployment
+            part = (deployment.stage, deployment.weights if deployment.stage else "")
+            groups.setdefault(part, []).append(candidate.estimate)
+    estimates: list[ServiceEstimate] = []
+    dropped: list[Rejection] = []
+    for group in groups.values():
+        kept, worse = without_dominated(group)
+        estimates += [_with_steps(service, e, by_deployment[e.deployment]) for e in kept]
+        dropped += worse
+    return estimates, dropped
 
 
-def _with_steps(estimate: ServiceEstimate, candidate: Candidate) -> ServiceEstimate:
-    return replace(estimate, steps=service_steps(candidate.replica, candidate.memory, candidate.points, estimate))
+def _with_steps(service: Service, estimate: ServiceEstimate, candidate: Candidate) -> ServiceEstimate:
+    made_from = (candidate.replica, candidate.memory, candidate.points)
+    return replace(estimate, steps=service_steps(*made_from, estimate, pessimism_of(service)))
 
 
 def _unserved_classes(estimates: Sequence[ServiceEstimate], candidates: Sequence[Candidate]) -> list[Rejection]:
@@ -142,40 +185,44 @@ def nearest_miss(rejections: Sequence[Rejection]) -> Rejection:
     return min(rejections, key=lambda r: (r.resource == "memory", abs(r.required - r.available)))
 
 
-def _candidate(service: Service, gpu: Gpu, copy: Copy, found: Found) -> Candidate:
-    replica, memory = copy.replica, copy.memory
+def _candidate(service: Service, gpu: Gpu, copy: Copy, found: Found, stage: Stage) -> Candidate:
+    replica = copy.replica
     points: list[tuple[RequestShape, OperatingPoint]] = []
     failures: list[tuple[str, Rejection]] = []
     for shape in request_shapes(service):
-        layout = (replica.tensor_parallel, replica.pipeline_parallel)
-        place = Place(gpu.gpu_id, replica.weights, *layout, shape.name)
+        place = Place(gpu.gpu_id, replica.weights, replica.layout, shape.name, stage)
         choice = found.choices.get(place)
+        if not serves_in(stage, shape):
+            continue
         if place not in found.choices:
-            failures.append((shape.name, memory_rejection(service, gpu, replica, shape)))
+            failures.append((shape.name, memory_rejection(service, gpu, replica, shape, stage)))
         elif choice is None:
-            failures.append((shape.name, _latency_rejection(service, gpu, replica, shape)))
+            failures.append((shape.name, _latency_rejection(service, gpu, replica, shape, stage)))
         else:
-            point = operating_point(replica, shape, choice.batch)
+            point = _planned(service, stage, replica, shape, choice.batch)
             points.append((shape, replace(point, utilisation_cap=choice.utilisation_cap)))
-    estimate = _estimate(service, gpu, replica, memory, points) if points else None
-    return Candidate(replica, memory, tuple(points), tuple(failures), estimate)
+    estimate = _estimate(service, gpu, copy, points, stage) if points else None
+    return Candidate(replica, copy.memory, tuple(points), tuple(failures), estimate)
+
+
+def _planned(service: Service, stage: Stage, replica: Replica, shape: RequestShape, batch: int) -> OperatingPoint:
+    """Latencies as they are held against targets; replica time in the middle of its range."""
+    point = point_of_stage(stage, service)(replica, shape, batch)
+    return replace(at_high_end(point, pessimism_of(service)), seconds=point.seconds)
 
 
 def _estimate(
-    service: Service,
-    gpu: Gpu,
-    replica: Replica,
-    memory: ServingMemory,
-    points: Sequence[tuple[RequestShape, OperatingPoint]],
+    service: Service, gpu: Gpu, copy: Copy, points: Sequence[tuple[RequestShape, OperatingPoint]], stage: Stage
 ) -> ServiceEstimate:
-    cap = max(point.utilisation_cap for _, point in points)
+    replica, cap = copy.replica, max(point.utilisation_cap for _, point in points)
+    classes = (class_estimate(shape, point, cap, needs_in(stage, replica, shape, point)) for shape, point in points)
     return ServiceEstimate(
         workload=service.name,
         gpu_id=gpu.gpu_id,
-        deployment=deployment_of(replica, max(point.batch for _, point in points)),
-        classes=tuple(class_estimate(replica, shape, point, cap) for shape, point in points),
+        deployment=deployment_of(replica, max(point.batch for _, point in points), stage),
+        classes=tuple(shown_times(found, stage) for found in classes),
         utilisation_cap=cap,
-        free_memory_bytes=memory.free_bytes,
+        free_memory_bytes=copy.memory.free_bytes,
         effective_flop_per_s=max(replica.gemm_flop_per_s, replica.attention_flop_per_s),
         effective_bytes_per_s=replica.weight_bytes_per_s,
         source=ESTIMATE_SOURCE,
@@ -184,8 +231,8 @@ def _estimate(
     )
 
 
-def deployment_of(replica: Replica, batch: float) -> Deployment:
-    """Deployment record of a replica at a batch; tensor parallelism stays within a node."""
+def deployment_of(replica: Replica, batch: float, stage: Stage = "") -> Deployment:
+    """Deployment record of a replica at a batch; a replica stays within a node."""
     return Deployment(
         gpus_per_replica=replica.gpus,
         tensor_parallel=replica.tensor_parallel,
@@ -194,19 +241,25 @@ def deployment_of(replica: Replica, batch: float) -> Deployment:
         kv=replica.kv,
         batch=batch,
         least_gpus_per_node=replica.gpus,
+        data_parallel=replica.data_parallel,
+        expert_parallel=replica.expert_parallel,
+        stage=stage,
     )
 
 
-def memory_rejection(workload: Service | Batch, gpu: Gpu, replica: Replica, shape: RequestShape) -> Rejection:
+def memory_rejection(
+    workload: Service | Batch, gpu: Gpu, replica: Replica, shape: RequestShape, stage: Stage = ""
+) -> Rejection:
     """Rejection for memory: what weights, workspace and one request need, what the replica's GPUs hold."""
     memory = memory_of(gpu, replica)
-    required = least_serving_bytes(memory, replica, [shape])
-    enough = _enough_gpus(gpu, replica, shape)
+    required = least_serving_bytes(memory, replica, [shape], stage)
+    enough = None if stage else _enough_gpus(gpu, replica, shape)
     hint = f"; {enough} GPUs per replica would do" if enough else ""
     weights_gb = memory.weight_bytes / BYTES_PER_GB
     size = f"{weights_gb:.1f}" if weights_gb < _WRITTEN_OUT_GB else f"{weights_gb:.4g}"
+    held = "two prompts" if stage == "prefill" else "one request"
     reason = (
-        f"{replica.weights} weights ({size} GB) and one request of "
+        f"{replica.weights} weights ({size} GB) and {held} of "
         f"class {shape.name} do not fit the memory of {replica.gpus} × {gpu.gpu_id}{hint}"
     )
     return Rejection(
@@ -217,7 +270,7 @@ def memory_rejection(workload: Service | Batch, gpu: Gpu, replica: Replica, shap
         required / BYTES_PER_GB,
         memory.usable_bytes / BYTES_PER_GB,
         "GB",
-        deployment_of(replica, 0).label,
+        deployment_of(replica, 0, stage).label,
     )
 
 
@@ -230,11 +283,14 @@ def _enough_gpus(gpu: Gpu, replica: Replica, shape: RequestShape) -> int | None:
     return None
 
 
-def _latency_rejection(service: Service, gpu: Gpu, replica: Replica, shape: RequestShape) -> Rejection:
-    missed = missed_target(operating_point(replica, shape, 1), service.latency)
-    label = deployment_of(replica, 0).label
+def _latency_rejection(service: Service, gpu: Gpu, replica: Replica, shape: RequestShape, stage: Stage) -> Rejection:
+    point = _planned(service, stage, replica, shape, 1)
+    missed = missed_target(point, targets_of(service, shape, stage).latency)
+    label = deployment_of(replica, 0, stage).label
     if missed is None:
         reason = f"class {shape.name}: no utilisation leaves 95 % of requests within their target"
         return Rejection(service.name, gpu.gpu_id, reason, "latency", 0, 0, "ms", label)
-    reason = f"class {shape.name}: a lone request already misses {missed.target} on {replica.gpus} × {gpu.gpu_id}"
+    high = " at the high end of its range" if service.plan_for == "low" else ""
+    where = f"{replica.gpus} × {gpu.gpu_id}{high}"
+    reason = f"class {shape.name}: a lone request already misses {missed.target} on {where}"
     return Rejection(service.name, gpu.gpu_id, reason, "latency", missed.required_ms, missed.available_ms, "ms", label)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
-from optimizer.estimator.inference import OperatingPoint, RequestShape
+from optimizer.estimator.inference import MIDDLE, OperatingPoint, Pessimism, RequestShape
 from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.roofline import Replica
 from optimizer.estimator.training import (
@@ -17,11 +17,12 @@ from optimizer.estimator.training import (
     whole_run_share,
 )
 from optimizer.estimator.training_memory import TrainingPlan, required_bytes
-from optimizer.estimator.types import ServiceEstimate
+from optimizer.estimator.types import ServiceEstimate, Stage
 from optimizer.trace import Step
 from optimizer.units import BYTES_PER_GB, MS_PER_S
 
 _DOCS = "docs/estimator.md"
+Inputs = tuple[tuple[str, float], ...]
 
 
 def memory_steps(replica: Replica, memory: ServingMemory) -> tuple[Step, ...]:
@@ -80,49 +81,70 @@ def ceiling_steps(replica: Replica) -> tuple[Step, ...]:
     )
 
 
-def class_steps(shape: RequestShape, point: OperatingPoint) -> tuple[Step, ...]:
-    """Batch, latency and replica time of a class."""
+_TIMES: dict[Stage, tuple[str, str, str]] = {
+    "": (
+        "prefill · (1 + φ(B−1)/2) + 0.2·TPOT + fixed",
+        "one step at batch B",
+        "max(residence ÷ B, output · step ÷ B) = compute + bandwidth + interconnect + overhead",
+    ),
+    "prefill": (
+        "pass of B prompts + sending the KV cache + fixed",
+        "",
+        "max(pass ÷ B, sending) = compute + bandwidth + interconnect + overhead",
+    ),
+    "decode": (
+        "",
+        "one step at batch B without prompts",
+        "max((sending + (output − 1) · step) ÷ B, sending) = compute + bandwidth + interconnect + overhead",
+    ),
+}
+"""Formulas of TTFT, TPOT and replica time, by stage."""
+
+
+def class_steps(
+    shape: RequestShape, point: OperatingPoint, stage: Stage = "", pessimism: Pessimism = MIDDLE
+) -> tuple[Step, ...]:
+    """Batch, latency and replica time of a class; latencies are those held against the targets."""
     name, seconds = shape.name, point.seconds
     lengths = (("prompt", shape.prompt), ("output", shape.output))
+    first, later, taken = _TIMES[stage]
     steps = [
         Step(f"B[{name}]", point.batch, "sequences", "largest within memory, engine cap and targets", lengths, _DOCS),
-        Step(
-            f"TTFT[{name}]",
-            point.ttft_s * MS_PER_S,
-            "ms",
-            "prefill · (1 + φ(B−1)/2) + 0.2·TPOT + fixed",
-            lengths,
-            _DOCS,
-        ),
     ]
-    if point.tpot_s is not None:
-        steps.append(Step(f"TPOT[{name}]", point.tpot_s * MS_PER_S, "ms", "one step at batch B", (), _DOCS))
-    steps.append(
-        Step(
-            f"r[{name}]",
-            seconds.total,
-            "replica-seconds/request",
-            "max(residence ÷ B, output · step ÷ B) = compute + bandwidth + interconnect + overhead",
-            (
-                ("compute", seconds.compute),
-                ("memory_bandwidth", seconds.memory_bandwidth),
-                ("interconnect", seconds.interconnect),
-                ("overhead", seconds.overhead),
-            ),
-            _DOCS,
-        )
+    if first:
+        ttft = point.ttft_s * MS_PER_S
+        steps.append(Step(f"TTFT[{name}]", ttft, "ms", *_at_high_end(first, lengths, pessimism.ttft), _DOCS))
+    if later and point.tpot_s is not None:
+        tpot = point.tpot_s * MS_PER_S
+        steps.append(Step(f"TPOT[{name}]", tpot, "ms", *_at_high_end(later, (), pessimism.tpot), _DOCS))
+    parts = (
+        ("compute", seconds.compute),
+        ("memory_bandwidth", seconds.memory_bandwidth),
+        ("interconnect", seconds.interconnect),
+        ("overhead", seconds.overhead),
     )
+    steps.append(Step(f"r[{name}]", seconds.total, "replica-seconds/request", taken, parts, _DOCS))
+    residence = seconds.total * point.batch * pessimism.residence
     steps.append(
         Step(
             f"cap[{name}]",
             point.utilisation_cap,
             "1",
-            "largest ρ ≤ 0.95 with W95(ρ) ≤ slack, W95 = S/(B(1−ρ)) · ln(ρ^(√(2(B+1))−1) ÷ 0.05)",
-            (("B", point.batch), ("S", seconds.total * point.batch)),
+            "largest ρ ≤ 0.95 with W(ρ) ≤ slack, W = S/(B(1−ρ)) · ln(ρ^(√(2(B+1))−1) ÷ late share)",
+            (("B", point.batch), ("S", residence)),
             "Sakasegawa 1977; docs/estimator.md",
         )
     )
     return tuple(steps)
+
+
+def _at_high_end(formula: str, inputs: Inputs, factor: float) -> tuple[str, Inputs]:
+    """A latency's formula, and the factor of its range where it is held against targets at the high end."""
+    return (
+        (formula, inputs)
+        if factor == 1
+        else (f"({formula}) · high end of the range", (*inputs, ("high_factor", factor)))
+    )
 
 
 def service_steps(
@@ -130,11 +152,12 @@ def service_steps(
     memory: ServingMemory,
     points: Sequence[tuple[RequestShape, OperatingPoint]],
     estimate: ServiceEstimate,
+    pessimism: Pessimism = MIDDLE,
 ) -> tuple[Step, ...]:
     """Chain of a service estimate."""
     steps = [*memory_steps(replica, memory), *ceiling_steps(replica)]
     for shape, point in points:
-        steps.extend(class_steps(shape, point))
+        steps.extend(class_steps(shape, point, estimate.deployment.stage, pessimism))
     steps.append(
         Step("cap", estimate.utilisation_cap, "1", "largest cap of its classes; others are stretched", (), _DOCS)
     )

@@ -1,16 +1,21 @@
 """What the estimator hands over: demands, estimates per GPU and deployment, rejections. Plain frozen data."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from optimizer.trace import Assumption, Step
+
+Stage = Literal["", "prefill", "decode"]
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """One way to run a workload on a GPU type.
 
-    `gpus_per_replica` = tensor × pipeline parallel GPUs that hold one copy; `batch` the sequences in flight at the
-    operating point; `least_gpus_per_node` the smallest node that may host it (1 where replicas may straddle nodes).
+    `gpus_per_replica` = tensor × pipeline × data parallel GPUs that hold one copy; `batch` the sequences in flight at
+    the operating point; `least_gpus_per_node` the smallest node that may host it (1 where replicas may straddle nodes).
+    `data_parallel` groups share the routed experts, of which each GPU of `expert_parallel` holds some whole ones.
+    `stage`: it does all of a request, or only the prompt (`prefill`) or the output (`decode`).
     """
 
     gpus_per_replica: int
@@ -20,13 +25,17 @@ class Deployment:
     kv: str = ""
     batch: float = 0.0
     least_gpus_per_node: int = 1
+    data_parallel: int = 1
+    expert_parallel: int = 1
+    stage: Stage = ""
 
     @property
     def label(self) -> str:
-        """Short text for tables, e.g. `fp8 TP4 batch 96`."""
-        parallel = f"TP{self.tensor_parallel}" + (f" PP{self.pipeline_parallel}" if self.pipeline_parallel > 1 else "")
+        """Short text for tables, e.g. `fp8 TP4 batch 96`, `prefill fp8 TP1 DP8 EP8 batch 2`."""
+        more = (("PP", self.pipeline_parallel), ("DP", self.data_parallel), ("EP", self.expert_parallel))
+        parallel = " ".join([f"TP{self.tensor_parallel}", *(f"{name}{size}" for name, size in more if size > 1)])
         batch = f"batch {self.batch:.0f}" if self.batch else ""
-        return " ".join(part for part in (self.weights, parallel, batch) if part)
+        return " ".join(part for part in (self.stage, self.weights, parallel, batch) if part)
 
 
 @dataclass(frozen=True, slots=True)

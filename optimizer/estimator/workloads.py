@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from optimizer.quantities import (
     Amount,
     Bytes,
+    BytesPerS,
     Count,
     CountOrZero,
     Fraction,
@@ -154,9 +155,9 @@ class Workload(Model):
     headroom: Headroom = 0.0
     """Extra capacity planned on top of the demand (0.33 plans for 1.33 times the rate)."""
     plan_for: Literal["middle", "low"] = "middle"
-    """Which rate of an estimate's range is planned for: its middle, or the low end that 95 % of cases reach.
+    """Which end of an estimate's range is planned for: its middle, or the low end of rates that 95 % of cases reach.
 
-    Measured rates are taken as they are.
+    `low` also holds latencies against their targets at the high end of their range. Measured rates are as they are.
     """
     estimate_by: Literal["analytic", "rule-of-thumb"] = "analytic"
     """`rule-of-thumb` uses the article's back-of-envelope rule for this kind, exact to its printed arithmetic."""
@@ -197,6 +198,11 @@ class Service(Workload):
     """Tensor-parallel sizes to consider; all legal ones by default."""
     pipeline_parallel: Count | list[Count] = 1
     """Pipeline stages to consider, each of that many GPUs; a list is a choice that the solver makes."""
+    expert_parallel: Count | list[Count] = 1
+    """GPUs over which the routed experts of a mixture are spread whole; 1 splits every expert over the GPUs.
+
+    Attention is split over the same GPUs, or repeated on groups of them. A list is a choice that the solver makes.
+    """
     prefix_cache_share: Fraction = 0.0
     """Share of prompt tokens that are found in the prefix cache, so that they need no prefill."""
     speculation: Speculation | None = None
@@ -205,6 +211,24 @@ class Service(Workload):
     """Most sequences a replica runs at once (an engine setting)."""
     utilisation_cap: ShareAboveZero | None = None
     """Highest busy share of a replica; from the latency targets by default (queueing), 1 for measured rates."""
+    disaggregated: Literal["never", "allowed", "required"] = "never"
+    """Whether prompts and outputs may run on replicas of their own (prefill and decode stages), of any GPU types.
+
+    Stages hand requests over within one provider and region, or within the own site.
+    """
+    kv_transfer: BytesPerS | None = None
+    """Rate per GPU at which a prefill stage sends KV caches over the network; a node of 8 shares 100 Gbit/s by default.
+    """
+
+    @model_validator(mode="after")
+    def _stages_are_estimated(self) -> "Service":
+        if self.disaggregated == "never" and self.kv_transfer is not None:
+            msg = "kv_transfer is of no use where no stages hand over; write disaggregated: allowed, or leave it out"
+            raise ValueError(msg)
+        if self.disaggregated != "never" and self.estimate_by == "rule-of-thumb":
+            msg = f"found disaggregated: {self.disaggregated}: the rule of thumb knows whole deployments only"
+            raise ValueError(msg)
+        return self
 
 
 class Window(Model):
@@ -316,6 +340,7 @@ class Batch(Job):
     kv: KvFormat = "fp16"
     gpus_per_replica: Count | list[Count] | None = None
     pipeline_parallel: Count | list[Count] = 1
+    expert_parallel: Count | list[Count] = 1
     prefix_cache_share: Fraction = 0.0
     speculation: Speculation | None = None
     max_batch: Count | None = None

@@ -63,8 +63,8 @@ class ServingCase:
             kernel,
             self.tensor_parallel,
             self.pipeline_parallel,
-            self.engine,
-            self.mean_bits,
+            engine=self.engine,
+            mean_bits=self.mean_bits,
         )
 
 

@@ -21,6 +21,7 @@ from optimizer.model.families.services import (
     memory_bandwidth,
     memory_capacity,
     replica_time,
+    stage_balance,
     whole_replica,
 )
 from optimizer.model.rows import CostLine, Row
@@ -29,6 +30,7 @@ from optimizer.model.variables import Variables
 Family = Callable[[Instance, Variables, tuple[CostLine, ...]], Iterator[Row]]
 FAMILIES: tuple[Family, ...] = (
     demand_coverage,
+    stage_balance,
     compute,
     memory_bandwidth,
     replica_time,

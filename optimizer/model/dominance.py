@@ -102,6 +102,7 @@ class _Judge:
         return any(
             other.workload == server.workload
             and other.occupied_gpus / better.gpus_per_node <= share * (1 + 1e-9)
+            and _same_part(other, server)
             and _no_slower(other, server)
             for other in self.servers[better.option_id]
         )
@@ -119,6 +120,11 @@ class _Judge:
             and other.units_per_gpu_hour * better.productive_share >= need
             for other in self.jobs[better.option_id]
         )
+
+
+def _same_part(other: Server, server: Server) -> bool:
+    """Whether both do all of a request, or the same stage for the same partners."""
+    return other.stage == server.stage and (not server.stage or other.handover == server.handover)
 
 
 def _no_slower(other: Server, server: Server) -> bool:

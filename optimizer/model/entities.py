@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate
+from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate, Stage
 from optimizer.model.options import LeftOut, Option
 from optimizer.model.timegrid import SAME_MONTH, Cell, TimeGrid
 from optimizer.problem.schema import Problem
@@ -25,6 +25,18 @@ class Server:
     occupied_gpus: float
     loads: Mapping[str, float]
     label: str
+
+    @property
+    def stage(self) -> Stage:
+        """`prefill` or `decode`, where it does prompts or outputs alone."""
+        return self.estimate.deployment.stage
+
+    @property
+    def handover(self) -> tuple[str, str, str]:
+        """Stages hand requests over among servers alike in this: provider and region (or own site), weight format."""
+        own = self.option.purchase_option == "owned"
+        place = ("own site", "") if own else (self.option.provider, self.option.region)
+        return (*place, self.estimate.deployment.weights)
 
     def load(self, request_class: str) -> float | None:
         """Replicas needed per request/s of a class; None: cannot serve it."""

@@ -15,6 +15,7 @@ from optimizer.model.option import Option
 from optimizer.model.prices import meant
 from optimizer.model.rows import CostLine
 from optimizer.model.spans import priced_hours, spans
+from optimizer.model.staging import sends_answers
 from optimizer.model.timegrid import SAME_MONTH
 from optimizer.model.variables import Variables, cell_key
 from optimizer.problem.further_costs import FurtherCost
@@ -106,7 +107,7 @@ def costs_of_traffic(instance: Instance, v: Variables) -> Iterator[CostLine]:
 
 
 def _traffic(instance: Instance, v: Variables, cost: FurtherCost) -> dict[str, Amounts]:
-    """Amounts by option: rate ÷ (1 + headroom) × hours × GB per request, for each share served."""
+    """Amounts by option: rate ÷ (1 + headroom) × hours × GB per request, for each share answered from there."""
     found: dict[str, Amounts] = defaultdict(Amounts)
     change, window = _change(instance, cost), _window(instance, cost)
     hours = {cell_key(c): priced_hours(instance, c, change, window) for c in instance.cells()}
@@ -115,7 +116,8 @@ def _traffic(instance: Instance, v: Variables, cost: FurtherCost) -> dict[str, A
     gb, price = (cost.gb_per_1000_requests or 0.0) / 1000, cost.per_gb or 0.0
     for (index, name, key), column in v.serve.items():
         server, period = instance.servers[index], instance.grid.blocks[key[0]].period
-        if cost.workload in (None, server.workload) and meant(cost, server.option):
+        named = cost.workload in (None, server.workload) and meant(cost, server.option)
+        if named and sends_answers(server):
             rate = rates[server.workload, name][period][key[1]] / (1 + headroom[server.workload])
             gb_per_hour = rate * SECONDS_PER_HOUR * gb
             for part in hours[key]:

@@ -327,12 +327,14 @@ def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Op
     """Leave out offers that another, unlimited one beats or equals in everything the model can see.
 
     Only offers rented by use, without stock or provider limit on the better one, in no measurement, and reachable for
-    the same workloads (no workload restricts regions) are compared.
+    the same workloads (no workload restricts regions) are compared; where a service may be split into stages, only
+    offers of one provider and region, which can hand requests over to the same partners.
     """
     if any(w.data.regions for w in problem.workloads):
         return list(options), []
     measured = {m.option for m in problem.measurements if m.option}
     one_pool = any(w.kind != "service" and w.spread == "one-pool" for w in problem.workloads)
+    split = any(w.kind == "service" and w.disaggregated != "never" for w in problem.workloads)
     pools = Counter(o.pool for o in options)
     kept: list[Option] = []
     dominated: list[LeftOut] = []
@@ -340,7 +342,8 @@ def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Op
     best: dict[tuple[object, ...], Option] = {}
     for option in by_price:
         node = (option.gpu_id, option.gpus_per_node, option.productive_share)
-        key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem))
+        partners = (option.provider, option.region) if split else ()
+        key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem), *partners)
         comparable = not option.held and option.option_id not in measured
         winner = best.get(key)
         # A job that keeps to one pool may need this offer beside another of its pool.

@@ -213,7 +213,15 @@ def _unused(one: Measurement, workload: AnyWorkload, market: Market) -> _Unused 
     sizes = sizes or market.sizes(str(gpu))
     if not sizes:
         return key, f"nothing offers {gpu}", "add a quote for it"
-    return _unused_format(one, workload) or _unused_size(one, workload, sizes)
+    return _unused_whole(workload) or _unused_format(one, workload) or _unused_size(one, workload, sizes)
+
+
+def _unused_whole(workload: AnyWorkload) -> _Unused | None:
+    """Measured rates are of whole deployments; a service that must be split into stages has none."""
+    if not isinstance(workload, Service) or workload.disaggregated != "required":
+        return None
+    hint = "write disaggregated: allowed in the workload to plan with whole deployments too"
+    return "workload", f'"{workload.name}" must be served by prefill and decode stages', hint
 
 
 def _unused_format(one: Measurement, workload: AnyWorkload) -> _Unused | None:

@@ -191,6 +191,31 @@ costs:
 limits: {capex: 90000 USD, opex: 90000 USD/month, npv: 900000 USD}
 """
 
+APART = """
+name: apart
+horizon: {months: 3, periods: quarterly}
+costs: [{kind: egress, per_gb: 0.09 USD/GB, gb_per_1000_requests: 0.05, workload: assistant}]
+slices: [{name: day, share_of_hours: 0.5}, {name: night, share_of_hours: 0.5}]
+workloads:
+  - name: assistant
+    kind: service
+    model: llama-3.1-8b
+    gpus_per_replica: 1
+    disaggregated: allowed
+    kv_transfer: 5 GB/s
+    traffic: {peak_requests_per_s: 20, by_slice: {day: 1.0, night: 0.3}}
+    classes: [{name: short, share: 70 %, input: 1000, output: 150}, {name: long, share: 30 %, input: 6000, output: 300}]
+    latency: {p95_ttft: 2 s, p95_tpot: 35 ms, p95_end_to_end: 14 s}
+options:
+  catalog: false
+  gpus: [L40S, H100-80GB-SXM]
+  quotes:
+    - {name: h-cloud, gpu: H100-80GB-SXM, gpus_per_node: 2, provider: P, purchase: on-demand, price: 4.4 USD/h}
+    - {name: l-cloud, gpu: L40S, gpus_per_node: 1, provider: P, purchase: on-demand, price: 0.7 USD/h}
+    - {name: l-own, gpu: L40S, gpus_per_node: 4, purchase: owned, price: 40000 USD, power: 2 kW, lead_time: 1 months}
+    - {name: h-else, gpu: H100-80GB-SXM, gpus_per_node: 2, provider: Q, purchase: on-demand, price: 4.2 USD/h}
+"""
+
 
 CATALOG = load_catalog()
 

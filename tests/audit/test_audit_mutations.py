@@ -4,9 +4,16 @@ import re
 import pytest
 
 from optimizer import audit
-from tests.audit.plans import ANALYTIC, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document
+from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document
 
-PROBLEMS = {"everything": EVERYTHING, "analytic": ANALYTIC, "profile": PROFILE, "held": HELD, "burdened": BURDENED}
+PROBLEMS = {
+    "everything": EVERYTHING,
+    "analytic": ANALYTIC,
+    "profile": PROFILE,
+    "held": HELD,
+    "burdened": BURDENED,
+    "apart": APART,
+}
 
 FREE = {
     r"timing\..*": "seconds of this run",

@@ -12,7 +12,7 @@ from optimizer.audit.calendar import clock_hours, monthly_payments, residual_sha
 from optimizer.audit.fitting import gpus_kept
 from optimizer.cli import app
 from optimizer.plan import read_plan
-from tests.audit.plans import ANALYTIC, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document, solved
+from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document, solved
 
 ROOT = Path(__file__).parents[2]
 PEAKED = PROFILE.replace("profile: office-hours", "profile: office-hours, peak_to_mean: 2.5")
@@ -25,7 +25,7 @@ def checks_failed(plan):
 
 
 @pytest.mark.parametrize(
-    "text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED], ids=lambda text: text.split()[1]
+    "text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED, APART], ids=lambda text: text.split()[1]
 )
 def test_a_good_plan_passes(text):
     """Everything holds in a plan as it was solved, and every kind of requirement was looked at."""
@@ -304,3 +304,19 @@ def test_a_plan_file_of_this_version_without_content_fails():
     report = audit_plan({"schema_version": 1})
     assert not report.ok
     assert {"inputs", "grid"} <= {finding.where for finding in report.findings}
+
+
+def test_outputs_done_elsewhere_than_their_prompts_are_caught():
+    """What a decode stage answers must come from prefill stages of its own provider and region, and no more of it."""
+    plan = document(APART)
+    stages = [estimate["deployment"]["stage"] for estimate in plan["inputs"]["estimates"]["services"]]
+    decoded = [entry for entry in plan["schedule"]["served"] if stages[entry["estimate"]] == "decode"]
+    prefilled = [entry for entry in plan["schedule"]["served"] if stages[entry["estimate"]] == "prefill"]
+    assert decoded
+    assert prefilled
+    for entry in (decoded[0], prefilled[0]):
+        kept = entry["requests_per_s"]
+        entry["requests_per_s"] = 0.9 * kept
+        assert "handover" in checks_failed(plan)
+        entry["requests_per_s"] = kept
+    assert "served" not in checks_failed(plan)

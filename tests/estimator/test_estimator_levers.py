@@ -4,8 +4,9 @@ from pydantic import TypeAdapter, ValidationError
 from catalog import load_catalog
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.inference import RequestShape, operating_point, prefill_time, request_shapes, saturated_seconds
+from optimizer.estimator.ranges import range_of
 from optimizer.estimator.roofline import kernel_for, replica_of
-from optimizer.estimator.services import analytic_services
+from optimizer.estimator.services import THROUGHPUT_RANGE, analytic_services
 from optimizer.estimator.workloads import AnyWorkload, Service
 
 CATALOG = load_catalog()
@@ -15,7 +16,7 @@ H100 = CATALOG.gpu("H100-80GB-SXM")
 
 def service(**settings):
     lengths = {"input": 4000, "output": 300}
-    return Service(name="chat", kind="service", weights="fp8", tokens=lengths, **settings)
+    return Service(**{"name": "chat", "kind": "service", "weights": "fp8", "tokens": lengths, **settings})
 
 
 def replica(gpu=H100, tensor=2, pipeline=1, weights="fp8"):
@@ -113,3 +114,35 @@ def test_the_low_end_of_the_range_can_be_planned_for(settings):
             assert other.units_per_gpu_hour == pytest.approx(one.units_per_gpu_hour * one.low_factor)
     assert "w: rates planned for" in {assumption.name for assumption in low.assumptions}
     assert "w: rates planned for" not in {assumption.name for assumption in middle.assumptions}
+
+
+def test_the_low_end_holds_latencies_at_the_high_end_of_their_range():
+    """TTFT and TPOT of the plan are the high end of the range, within the targets; batches are no larger."""
+    latency = {"p95_ttft": "1200 ms", "p95_tpot": "40 ms"}
+
+    def found(plan_for, **changes):
+        workload = service(name="w", plan_for=plan_for, model="llama-3.1-70b", latency={**latency, **changes})
+        return estimate_all([workload], [H100], {"H100-80GB-SXM": (8,)}, lambda name: LLAMA, [], {})
+
+    high = {target: range_of(target, seen=False).high_factor for target in ("ttft_ms", "tpot_ms")}
+    middle, low = found("middle"), found("low")
+    assert low.services
+    for estimate in low.services:
+        (times,) = estimate.classes
+        assert times.ttft_ms <= 1200
+        assert times.tpot_ms <= 40
+        copy = replica(tensor=estimate.deployment.tensor_parallel)
+        point = operating_point(copy, request_shapes(service())[0], int(estimate.deployment.batch))
+        assert times.ttft_ms == pytest.approx(1000 * point.ttft_s * high["ttft_ms"])
+        assert times.tpot_ms == pytest.approx(1000 * point.tpot_s * high["tpot_ms"])
+    by_size = {e.deployment.gpus_per_replica: e for e in middle.services}
+    for estimate in low.services:
+        rival = by_size.get(estimate.deployment.gpus_per_replica)
+        if rival is not None:
+            assert estimate.deployment.batch <= rival.deployment.batch
+            rates = [e.utilisation_cap / e.classes[0].replica_seconds_per_request for e in (estimate, rival)]
+            assert rates[0] <= rates[1] * THROUGHPUT_RANGE.low_factor * (1 + 1e-9)
+    assert {a.name for a in low.assumptions} >= {f"w: {t} held against its target ÷ estimate" for t in ("TTFT", "TPOT")}
+    refused = found("low", p95_tpot="12 ms").rejections
+    assert any("at the high end of its range" in r.reason for r in refused)
+    assert found("middle", p95_tpot="12 ms").services

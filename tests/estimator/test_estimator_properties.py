@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.estimator.architecture import counted_parameters, expert_parameters, matrix_parameters
-from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.inference import (
     OperatingPoint,
     RequestShape,
@@ -18,6 +17,7 @@ from optimizer.estimator.inference import (
     operating_point,
     saturated_seconds,
 )
+from optimizer.estimator.layouts import legal_tensor_parallel_sizes
 from optimizer.estimator.memory import (
     kv_bytes_per_token,
     serving_bytes_per_gpu,

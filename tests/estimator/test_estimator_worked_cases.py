@@ -4,8 +4,8 @@ import pytest
 
 from catalog.load import load_catalog
 from optimizer.estimator.architecture import architecture_of, counted_parameters
-from optimizer.estimator.deployments import legal_tensor_parallel_sizes
 from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
+from optimizer.estimator.layouts import legal_tensor_parallel_sizes
 from optimizer.estimator.memory import kv_bytes_per_token, largest_batch_in_memory, serving_memory, weight_bytes
 from optimizer.estimator.roofline import kernel_for, link_of, replica_of
 from optimizer.estimator.sizing import gpus_for, whole_gpus

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.estimator.types import ClassEstimate, Deployment, Estimates, ServiceEstimate
+from optimizer.estimator.types import ClassEstimate, Deployment, Estimates, ServiceEstimate, Stage
 from optimizer.model.build import Milp, build
 from optimizer.model.constraints import FAMILIES
 from optimizer.model.families.strengthening import CUTS
@@ -56,6 +56,34 @@ def estimated() -> Milp:
     )  # fmt: skip
     prepared = prepare(made, the_catalog())
     return build(build_instance(made, prepared.supply, Estimates(services=(estimate,))))
+
+
+def stage_estimate(gpu: str, stage: Stage, seconds: dict[str, float], weights: str = "bf16") -> ServiceEstimate:
+    """A replica of one GPU that does a stage of each class in so many seconds."""
+    deployment = Deployment(1, 1, weights=weights, batch=8, least_gpus_per_node=1, stage=stage)
+    return ServiceEstimate("chat", gpu, deployment, tuple(ClassEstimate(name, s) for name, s in seconds.items()))
+
+
+@cache
+def staged() -> Milp:
+    """Whole deployments, prefill and decode stages on two GPU types at two providers, and stages in two formats."""
+    chat = classes_service("chat", {"short": 4.0, "long": 2.0})
+    quotes = [
+        on_demand("a-north", "A", provider="north", region="x", max_nodes=50),
+        on_demand("a-south", "A", provider="south", price=1.1),
+        on_demand("b-north", "B", provider="north", region="x", price=0.5),
+        owned("a-own", "A"),
+    ]
+    made = parsed(problem([chat | {"disaggregated": "allowed"}], quotes, [serves(rate=3.0), serves(gpu="B")]))
+    estimates = (
+        stage_estimate("A", "", {"short": 0.5, "long": 2.0}),
+        stage_estimate("A", "prefill", {"short": 0.1, "long": 0.4}),
+        stage_estimate("A", "decode", {"short": 0.25, "long": 1.0}),
+        stage_estimate("B", "decode", {"short": 0.4, "long": 1.5}),
+        stage_estimate("B", "prefill", {"short": 0.3}, weights="fp8"),
+    )
+    prepared = prepare(made, the_catalog())
+    return build(build_instance(made, prepared.supply, Estimates(services=estimates)))
 
 
 @cache
@@ -105,7 +133,7 @@ def _built(data: Data) -> Milp:
 SOURCES: dict[str, Callable[[], Milp]] = {
     "fleet_balance": held, "minimum_order": held, "budget_capex": held, "budget_opex": held, "budget_npv": held,
     "site_power": held, "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
-    "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
+    "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]
 

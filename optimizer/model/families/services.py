@@ -14,22 +14,42 @@ from optimizer.model.lookup import (
     rate_in,
     server_cells,
 )
-from optimizer.model.rows import CostLine, Row, row
-from optimizer.model.variables import SMALL_LOAD, Variables, cell_key
+from optimizer.model.rows import CostLine, Row, Term, row
+from optimizer.model.staging import is_staged, takes_requests
+from optimizer.model.variables import SMALL_LOAD, CellKey, Variables, cell_key
 
 
 def demand_coverage(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
-    """Σ served = rate, for every service, class, block and slice: what comes is served."""
+    """Σ served = rate, for every service, class, block and slice: what comes is served, by prefill stages or whole."""
     served = defaultdict(list)
-    for (server, name, key), column in v.serve.items():
-        served[instance.servers[server].workload, name, key].append(column)
+    for (index, name, key), column in v.serve.items():
+        server = instance.servers[index]
+        if takes_requests(server):
+            served[server.workload, name, key].append(column)
     for demand in instance.rate_demands:
         for cell in instance.cells():
             rate = rate_in(instance, demand.rate_per_s, cell)
             if rate > 0:
                 columns = served[demand.workload, demand.request_class, cell_key(cell)]
-                index = (demand.workload, demand.request_class, *cell_index(instance, cell_key(cell)))
-                yield row("demand_coverage", index, ((c, rate) for c in columns), "=", rate, "requests/s")
+                place = (demand.workload, demand.request_class, *cell_index(instance, cell_key(cell)))
+                yield row("demand_coverage", place, ((c, rate) for c in columns), "=", rate, "requests/s")
+
+
+def stage_balance(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Σ prefilled − Σ decoded = 0 requests/s, per service, class, place, weight format, block and slice.
+
+    A prompt done in a prefill stage is answered in a decode stage of the same provider and region (or the own site),
+    whose network takes its KV cache, with weights of the same format.
+    """
+    balance: dict[tuple[str, str, tuple[str, str, str], CellKey], list[Term]] = defaultdict(list)
+    for server, key, terms in server_cells(instance, v):
+        for name, column, rate in terms if is_staged(server) else ():
+            balance[server.workload, name, server.handover, key].append(
+                (column, rate if takes_requests(server) else -rate)
+            )
+    for (workload, name, handover, key), columns in balance.items():
+        index = (workload, name, *handover, *cell_index(instance, key))
+        yield row("stage_balance", index, columns, "=", 0.0, "requests/s")
 
 
 def compute(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:

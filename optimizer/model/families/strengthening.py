@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from optimizer.model.entities import Instance, Server
 from optimizer.model.lookup import cell_index, nodes_in_service, server_cells
 from optimizer.model.rows import Row, row
+from optimizer.model.staging import DECODE, sides, takes_requests
 from optimizer.model.variables import SMALL_LOAD, CellKey, Variables
 
 ServerTerms = tuple[Server, list[tuple[str, int, float]]]
@@ -26,19 +27,23 @@ def share_needs_replica(instance: Instance, v: Variables) -> Iterator[Row]:
 
 
 def share_needs_node(instance: Instance, v: Variables) -> Iterator[Row]:
-    """Σ share of a class served on an option ≤ its nodes, where one node could serve it all: any share needs one."""
-    shares: dict[tuple[str, str, str, CellKey], list[int]] = defaultdict(list)
-    least: dict[tuple[str, str, str, CellKey], float] = {}
+    """Σ share of a class served on an option ≤ its nodes, where one node could serve it all: any share needs one.
+
+    Outputs alone (decode stages) have a row of their own: their shares and those of the other deployments add up to 2.
+    """
+    shares: dict[tuple[str, str, str, bool, CellKey], list[int]] = defaultdict(list)
+    least: dict[tuple[str, str, str, bool, CellKey], float] = {}
     for server, key, terms in server_cells(instance, v):
         for name, column, rate in terms:
-            place = (server.option.option_id, server.workload, name, key)
+            place = (server.option.option_id, server.workload, name, takes_requests(server), key)
             nodes = rate * (server.load(name) or 0.0) * server.occupied_gpus / server.option.gpus_per_node
             shares[place].append(column)
             least[place] = min(nodes, least.get(place, nodes))
-    for (option_id, workload, name, key), columns in shares.items():
+    for place, columns in shares.items():
+        option_id, workload, name, whole, key = place
         nodes_column = nodes_in_service(v, option_id, key)
-        if nodes_column is not None and least[option_id, workload, name, key] < 1:
-            index = (workload, name, option_id, *cell_index(instance, key))
+        if nodes_column is not None and least[place] < 1:
+            index = (workload, name, option_id, *cell_index(instance, key), *(() if whole else (DECODE,)))
             terms_ = [*((c, 1.0) for c in columns), (nodes_column, -1.0)]
             yield row("share_needs_node", index, terms_, "<=", 0.0, "nodes")
 
@@ -48,19 +53,30 @@ def replica_cover(instance: Instance, v: Variables) -> Iterator[Row]:
 
     Weigh every class by its load w_b on a reference deployment. A replica of deployment d can do at most
     max_b(w_b ÷ load_db) of that weighted work, and all of Σ w_b × rate_b must be done (Chvátal's argument; HiGHS
-    derives its rounding cuts from such rows).
+    derives its rounding cuts from such rows). With stages, whole deployments and prefill stages do it all together,
+    and so do whole deployments and decode stages: a set of rows for each.
     """
     by_cell: dict[tuple[str, CellKey], list[ServerTerms]] = defaultdict(list)
     for server, key, terms in server_cells(instance, v):
         by_cell[server.workload, key].append((server, terms))
     for (workload, key), servers in by_cell.items():
-        rates = {name: rate for _, terms in servers for name, _, rate in terms}
-        for number, weights in enumerate(_references(servers, list(rates))):
-            need = sum(weights[name] * rate for name, rate in rates.items())
-            worth = [(v.replicas[server.index, key], _worth(server, terms, weights)) for server, terms in servers]
-            index = (workload, number, *cell_index(instance, key))
-            if need >= SMALL_LOAD:
-                yield row("replica_cover", index, worth, ">=", need, "replicas")
+        terms_of = {server.index: terms for server, terms in servers}
+        for stage, members in sides(server for server, _ in servers):
+            together = [(server, terms_of[server.index]) for server in members]
+            index = (workload, *([stage] if stage else []))
+            yield from _covers(v, together, index, key, cell_index(instance, key))
+
+
+def _covers(
+    v: Variables, servers: list[ServerTerms], index: tuple[str, ...], key: CellKey, place: tuple[str, str]
+) -> Iterator[Row]:
+    """Cover rows of deployments that do all requests of a service together."""
+    rates = {name: rate for _, terms in servers for name, _, rate in terms}
+    for number, weights in enumerate(_references(servers, list(rates))):
+        need = sum(weights[name] * rate for name, rate in rates.items())
+        worth = [(v.replicas[server.index, key], _worth(server, terms, weights)) for server, terms in servers]
+        if need >= SMALL_LOAD:
+            yield row("replica_cover", (*index, number, *place), worth, ">=", need, "replicas")
 
 
 def _references(servers: list[ServerTerms], names: list[str]) -> list[dict[str, float]]:

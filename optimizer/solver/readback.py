@@ -26,17 +26,17 @@ REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capac
 
 
 def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:
-    """The same plan with no more replicas than its load needs.
+    """The same plan with no more replicas than its load needs, and without the solver's dust.
 
     Replicas on nodes that are paid anyway cost nothing, so the solver may leave some that do nothing.
     """
+    tidy = [0.0 if abs(value) <= DUST else value for value in values]
     need: dict[int, float] = defaultdict(float)
     for row in rows:
         if row.family in REPLICA_FAMILIES:
             *used, (replicas, _) = row.terms
-            load = sum(coefficient * values[column] for column, coefficient in used)
+            load = sum(coefficient * tidy[column] for column, coefficient in used)
             need[replicas] = max(need[replicas], float(math.ceil(load - BINDING * max(1.0, load))), float(load > DUST))
-    tidy = list(values)
     for column, least in need.items():
         tidy[column] = min(values[column], least)
     return tuple(tidy)

@@ -108,11 +108,6 @@ class Way:
         gpus = self.least_gpus * kept_per_gpu(member.option, member.estimate)
         return math.ceil(gpus / member.option.gpus_per_node - ROUNDING)
 
-    def may_hire(self, member: Member) -> bool:
-        """Whether nodes could be rented for a job that runs this way."""
-        stock = member.option.max_nodes
-        return not member.option.held and (stock is None or self.least_nodes(member) <= stock)
-
     def nodes_for(self, member: Member, gpus: float) -> float:
         """Least mean number of nodes for a mean of `gpus` kept: a job of g GPUs at once holds ⌈g/n⌉ nodes.
 

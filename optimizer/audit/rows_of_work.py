@@ -80,7 +80,7 @@ def _spot_rows(case: Case, on_spot: dict[tuple[str, str, Key], list[float]]) -> 
 def places(case: Case, run: Run, way: Way) -> Iterator[tuple[Member, Key, bool, bool]]:
     """Offers and cells in which a run could work one way: on GPUs that services leave free, on hired nodes."""
     for member in way.members:
-        option, hire = member.option, way.may_hire(member)
+        option, hire = member.option, not member.option.held
         for key in run.keys:
             free = case.may_be_held(option, key[0]) if option.held else (option.option_id, key) in case.rentable
             if free or hire:

@@ -136,6 +136,7 @@ class Replica:
     data_parallel: int = 1
     expert_parallel: int = 1
     expert_spread: float = 0.0
+    spreads_experts: bool = False
 
     @property
     def gpus(self) -> int:
@@ -194,6 +195,7 @@ def replica_of(
         data_parallel=data_parallel,
         expert_parallel=expert_parallel,
         expert_spread=sqrt(2 * log(expert_parallel)),
+        spreads_experts=expert_parallel > 1,
     )
 
 
@@ -259,6 +261,11 @@ def share_touched_in_step(model: LlmArchitecture, sequences: float, prompt_token
 def touched_weight_bytes(replica: Replica, sequences: float, prompt_tokens: float = 0.0, prompt: float = 0.0) -> float:
     """Weight bytes that a step of `sequences` running sequences and `prompt_tokens` prompt tokens reads."""
     share = share_touched_in_step(replica.model, sequences, prompt_tokens, prompt)
+    return weight_bytes_read(replica, share, prompt_tokens)
+
+
+def weight_bytes_read(replica: Replica, share: float, prompt_tokens: float) -> float:
+    """Weight bytes of a step that reaches a `share` of the experts, read again for every piece of a long prompt."""
     busiest = busiest_share_read(replica, share)
     once = replica.dense_weight_bytes + replica.expert_weight_bytes * busiest
     piece = replica.engine.prompt_chunk_tokens
@@ -270,7 +277,7 @@ def busiest_share_read(replica: Replica, share: float) -> float:
 
     Of m = E/ep experts on a GPU, those touched are binomial: mean m·q, variance m·q·(1−q).
     """
-    if replica.model.experts <= 1:
+    if not replica.spreads_experts:
         return share
     experts_per_gpu = replica.model.experts / replica.expert_parallel
     deviation = (larger(share * (1 - share), 0.0) / experts_per_gpu) ** 0.5
@@ -282,18 +289,20 @@ def busiest_token_factor(replica: Replica, tokens: float) -> float:
 
     A GPU gets M·k/ep tokens on average, and no more than all M·k.
     """
+    if not replica.spreads_experts:
+        return 1.0
     ep = replica.expert_parallel
     mean = larger(tokens * replica.model.experts_per_token / ep, 1e-9)
     chance = smaller(1 + replica.expert_spread / mean**0.5, 1.0 * ep)
     return 1 + (ep > 1) * (chance * constant("expert_popularity_factor") - 1)
 
 
-def gemm_flop(replica: Replica, sequences: float, prompt_tokens: float = 0.0, prompt: float = 0.0) -> float:
-    """FLOP of a step's matrix products: 2 per active parameter and token, experts padded to whole tiles."""
-    model, tokens = replica.model, sequences + prompt_tokens
+def gemm_flop(replica: Replica, tokens: float, share: float) -> float:
+    """FLOP of a step's matrix products: 2 per active parameter and token, the `share` of experts touched padded."""
+    model = replica.model
     if model.experts <= 1:
         return (replica.dense_flop_per_token + replica.expert_flop_per_token) * tokens
-    experts_hit = model.experts * share_touched_in_step(model, sequences, prompt_tokens, prompt)
+    experts_hit = model.experts * share
     padded = tokens + constant("expert_tile_padding_tokens") * experts_hit / model.experts_per_token
     routed = replica.expert_flop_per_token * padded * busiest_token_factor(replica, tokens)
     return replica.dense_flop_per_token * tokens + routed
@@ -313,7 +322,7 @@ def collective_seconds(replica: Replica, tokens: float) -> float:
     tp, groups = replica.tensor_parallel, replica.data_parallel
     message = tokens / groups * replica.model.hidden_size * _BYTES_ACTIVATION
     one = (tp > 1) * replica.link.latency_s + 2 * (tp - 1) / tp * message / replica.link.bytes_per_s
-    if replica.model.experts <= 1:
+    if not replica.spreads_experts:
         return 2 * replica.model.layers / replica.pipeline_parallel * one
     routed = (groups > 1) * (replica.model.layers - replica.model.dense_layers)
     reduced = (2 * replica.model.layers - routed) * one
@@ -382,10 +391,11 @@ def step_time(
     tokens = decoded + prompt_tokens
     crowded = larger(sequences, replica.data_parallel * smaller(sequences, 1.0))  # a lone one has one group's GPUs
     kv_bytes = crowded * tokens_held(replica.model, context) * replica.kv_bytes_per_token
-    compute = gemm_flop(replica, decoded, prompt_tokens, prompt) / replica.gemm_flop_per_s
+    share = share_touched_in_step(replica.model, decoded, prompt_tokens, prompt)
+    compute = gemm_flop(replica, tokens, share) / replica.gemm_flop_per_s
     compute += attention_flop(replica.model, prompt_tokens, prompt) / replica.attention_flop_per_s
     compute += (prompt_tokens == 0) * replica.vector_s_per_step
-    memory = touched_weight_bytes(replica, decoded, prompt_tokens, prompt) / replica.weight_bytes_per_s
+    memory = weight_bytes_read(replica, share, prompt_tokens) / replica.weight_bytes_per_s
     memory += kv_bytes / replica.kv_bytes_per_s
     interconnect = collective_seconds(replica, tokens)
     overhead = overhead_seconds(replica, sequences)

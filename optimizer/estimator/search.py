@@ -115,7 +115,7 @@ def _copies(service: Service, gpu: Gpu, model: LlmArchitecture, largest_node: in
             yield Copy(replica, memory_of(gpu, replica))
 
 
-_SHARED = {"model", "weights", "kv", "kernel", "engine", "mean_bits"}
+_SHARED = {"model", "weights", "kv", "kernel", "engine", "mean_bits", "spreads_experts"}
 
 
 def stacked(replicas: Sequence[Replica]) -> Replica:
@@ -129,7 +129,8 @@ def stacked(replicas: Sequence[Replica]) -> Replica:
     }
     latency: Any = np.array([copy.link.latency_s for copy in replicas])
     rate: Any = np.array([copy.link.bytes_per_s for copy in replicas])
-    return replace(replicas[0], link=Link("stacked", latency, rate), **numbers)
+    spread = any(copy.spreads_experts for copy in replicas)
+    return replace(replicas[0], link=Link("stacked", latency, rate), spreads_experts=spread, **numbers)
 
 
 class _Search:

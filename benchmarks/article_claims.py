@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from catalog import load_catalog
 from optimizer.estimator.engines import engine_named
 from optimizer.estimator.inference import RequestShape, mean_context, prefill_time, saturated_seconds
+from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.memory import weight_bytes
-from optimizer.estimator.roofline import Replica, attention_flop, kernel_for, replica_of
+from optimizer.estimator.roofline import Replica, attention_flop, replica_of
 from optimizer.estimator.steady_state import decode_tokens_per_s, saturated_tokens_per_s
 from optimizer.units import BYTES_PER_GB, MS_PER_S
 

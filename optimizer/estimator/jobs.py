@@ -15,9 +15,10 @@ from optimizer.estimator.inference import (
     saturated_seconds,
     shape_of,
 )
+from optimizer.estimator.kernels import Kernel, kernel_for
 from optimizer.estimator.layouts import Layout as ReplicaLayout
 from optimizer.estimator.layouts import legal_tensor_parallel_sizes, replica_layouts
-from optimizer.estimator.roofline import Kernel, kernel_for, replica_of
+from optimizer.estimator.roofline import replica_of
 from optimizer.estimator.search import formats_of
 from optimizer.estimator.services import (
     ESTIMATE_SOURCE,

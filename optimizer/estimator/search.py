@@ -19,10 +19,11 @@ from optimizer.estimator.inference import (
     pessimism_of,
     request_shapes,
 )
+from optimizer.estimator.kernels import Link, kernel_for
 from optimizer.estimator.layouts import Layout, replica_layouts
 from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.queueing import CAP_ITERATIONS
-from optimizer.estimator.roofline import Link, Replica, kernel_for, replica_of
+from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.estimator.stages import (
     StageTargets,
     point_of_stage,

@@ -16,6 +16,7 @@ from optimizer.estimator.inference import (
     pessimism_of,
     request_shapes,
 )
+from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.layouts import (
     expert_parallel_is_legal,
     legal_tensor_parallel_sizes,
@@ -25,7 +26,7 @@ from optimizer.estimator.layouts import (
 )
 from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.ranges import range_of
-from optimizer.estimator.roofline import Replica, kernel_for, replica_of
+from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of
 from optimizer.estimator.stages import needs_in, point_of_stage, serves_in, shown_times, stages_of, targets_of
 from optimizer.estimator.steps import service_steps

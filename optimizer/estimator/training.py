@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
+from optimizer.estimator.kernels import half_precision_flop_per_s
 from optimizer.estimator.layouts import legal_tensor_parallel_sizes
-from optimizer.estimator.roofline import half_precision_flop_per_s
 from optimizer.estimator.training_memory import TrainingPlan, activation_bytes, required_bytes, trained_parameters
 from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP, MS_PER_S, SECONDS_PER_HOUR
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from catalog.load import Catalog
 from catalog.schema import Gpu, SourceRef
-from optimizer.estimator.roofline import half_precision_flop_per_s
+from optimizer.estimator.kernels import half_precision_flop_per_s
 from optimizer.estimator.training import sustained_peak_flop_per_s
 from optimizer.evaluate.rows import gpu_of, positive, predictable, text
 from optimizer.evaluate.types import NotPredictableError

@@ -7,7 +7,8 @@ from catalog.load import Catalog
 from catalog.schema import Gpu, LlmArchitecture, SourceRef
 from optimizer.estimator.engines import Engine, engine_named
 from optimizer.estimator.inference import RequestShape
-from optimizer.estimator.roofline import Replica, kernel_for, replica_of
+from optimizer.estimator.kernels import kernel_for
+from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.evaluate.rows import catalog_model, gpu_of, number, positive, required_positive, text
 from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
 

@@ -13,6 +13,7 @@ from optimizer.estimator.constants import constant
 from optimizer.estimator.demands import demand_of
 from optimizer.estimator.inference import batch_limit, decode_step, memory_of, prefill_time, request_shapes
 from optimizer.estimator.jobs import analytic_batch
+from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.layouts import Layout, replica_layouts
 from optimizer.estimator.memory import expert_weight_bytes, weight_bytes
 from optimizer.estimator.roofline import (
@@ -21,7 +22,6 @@ from optimizer.estimator.roofline import (
     busiest_share_read,
     busiest_token_factor,
     collective_seconds,
-    kernel_for,
     replica_of,
     step_time,
 )
@@ -145,7 +145,7 @@ def test_traffic_to_experts_by_link() -> None:
 
 
 def test_one_group_sums_up_as_ever() -> None:
-    """Experts spread over the GPUs of one tensor-parallel group: its tokens are everywhere, two all-reduces per layer."""
+    """One tensor-parallel group has its tokens on all GPUs: two all-reduces per layer, experts spread or not."""
     assert collective_seconds(copy(Layout(8, 1, 1, 8)), 512) == collective_seconds(copy(Layout(8)), 512)
 
 

@@ -4,8 +4,9 @@ from pydantic import TypeAdapter, ValidationError
 from catalog import load_catalog
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.inference import RequestShape, operating_point, prefill_time, request_shapes, saturated_seconds
+from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.ranges import range_of
-from optimizer.estimator.roofline import kernel_for, replica_of
+from optimizer.estimator.roofline import replica_of
 from optimizer.estimator.services import THROUGHPUT_RANGE, analytic_services
 from optimizer.estimator.workloads import AnyWorkload, Service
 

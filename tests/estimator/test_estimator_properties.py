@@ -17,6 +17,7 @@ from optimizer.estimator.inference import (
     operating_point,
     saturated_seconds,
 )
+from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.layouts import legal_tensor_parallel_sizes
 from optimizer.estimator.memory import (
     kv_bytes_per_token,
@@ -25,7 +26,7 @@ from optimizer.estimator.memory import (
     tokens_held,
     weight_bytes,
 )
-from optimizer.estimator.roofline import Replica, kernel_for, replica_of
+from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.estimator.sizing import gpus_for
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
 from optimizer.estimator.training_memory import TrainingPlan, training_memory

@@ -10,7 +10,8 @@ import pytest
 
 from catalog.load import load_catalog
 from optimizer.estimator.inference import RequestShape, batch_limit, memory_of, operating_point, saturated_seconds
-from optimizer.estimator.roofline import kernel_for, replica_of
+from optimizer.estimator.kernels import kernel_for
+from optimizer.estimator.roofline import replica_of
 from optimizer.estimator.training import gpu_seconds_per_token, largest_micro_batch
 from optimizer.estimator.training_memory import TrainingPlan
 

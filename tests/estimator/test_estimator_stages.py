@@ -7,8 +7,9 @@ from pydantic import ValidationError
 
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.inference import RequestShape, operating_point, request_shapes
+from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.memory import kv_bytes_per_token
-from optimizer.estimator.roofline import Replica, kernel_for, replica_of, step_time
+from optimizer.estimator.roofline import Replica, replica_of, step_time
 from optimizer.estimator.stages import decode_point, prefill_point, targets_of, transfer_seconds
 from optimizer.estimator.types import Estimates, ServiceEstimate
 from optimizer.estimator.workloads import Measurement, Service

@@ -5,9 +5,10 @@ import pytest
 from catalog.load import load_catalog
 from optimizer.estimator.architecture import architecture_of, counted_parameters
 from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
+from optimizer.estimator.kernels import kernel_for, link_of
 from optimizer.estimator.layouts import legal_tensor_parallel_sizes
 from optimizer.estimator.memory import kv_bytes_per_token, largest_batch_in_memory, serving_memory, weight_bytes
-from optimizer.estimator.roofline import kernel_for, link_of, replica_of
+from optimizer.estimator.roofline import replica_of
 from optimizer.estimator.sizing import gpus_for, whole_gpus
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
 from optimizer.estimator.training_memory import TrainingPlan, training_state_bytes

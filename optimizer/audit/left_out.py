@@ -133,7 +133,13 @@ class _Rivals:
         if isinstance(workload, Service):
             here = [self.services[i] for i in usable_estimates(name, option, self.services)]
             there = [self.services[i] for i in usable_estimates(name, offer, self.services)]
-            return all(any(_serves_as_well(a, option, b, offer) for a in here) for b in there)
+            return all(
+                any(
+                    _serves_as_well(a, option, b, offer) and (not workload.redundancy or _as_safe(a, option, b, offer))
+                    for a in here
+                )
+                for b in there
+            )
         if offer.interruptible and not workload.interruptible:
             return True
         works = [self.jobs[i] for i in usable_estimates(name, option, self.jobs)]
@@ -157,6 +163,12 @@ def _serves_as_well(a: ServiceEstimate, option: OptionRecord, b: ServiceEstimate
         return False
     mine, its = _loads(a, option), _loads(b, offer)
     return all(name in mine and mine[name] <= load * (1 + TOLERANCE) for name, load in its.items())
+
+
+def _as_safe(a: ServiceEstimate, option: OptionRecord, b: ServiceEstimate, offer: OptionRecord) -> bool:
+    """A lost node takes as many replicas with it."""
+    mine, its = (max(1, o.gpus_per_node // e.deployment.gpus_per_replica) for e, o in ((a, option), (b, offer)))
+    return mine == its
 
 
 def _share_of_node(estimate: ServiceEstimate, option: OptionRecord) -> float:

@@ -18,6 +18,7 @@ from optimizer.audit.references import check_references, embedded_problem
 from optimizer.audit.report import AuditReport, Checker
 from optimizer.audit.services import check_services, stations
 from optimizer.audit.sources import CatalogRows, check_sources
+from optimizer.audit.spare import check_spare
 from optimizer.audit.summaries import check_summaries
 from optimizer.audit.supply import check_supply
 from optimizer.errors import ProblemFileError
@@ -98,6 +99,7 @@ def _check_plan(case: Case, checker: Checker) -> None:
     serving = stations(case)
     works = workings(case, checker)
     check_services(case, serving, checker)
+    check_spare(case, serving, checker)
     check_jobs(case, works, serving, checker)
     check_fleet(case, serving, works, checker)
     check_limits(case, works, checker)

@@ -12,7 +12,7 @@ from optimizer.estimator.ranges import range_of
 from optimizer.estimator.services import THROUGHPUT_RANGE
 from optimizer.estimator.training import model_flop_per_token
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
-from optimizer.estimator.workloads import AnyWorkload, Batch, FineTune, Service, Training
+from optimizer.estimator.workloads import DEGRADED_UTILISATION_CAP, AnyWorkload, Batch, FineTune, Service, Training
 from optimizer.trace import Assumption
 
 _FILE = "problem file"
@@ -28,6 +28,10 @@ def assumptions_of(
     for estimate in _both(services, jobs):
         if estimate.measured:
             yield _measured(workload.name, estimate)
+    if isinstance(workload, Service) and workload.redundancy:
+        cap = workload.degraded_utilisation_cap or DEGRADED_UTILISATION_CAP
+        said = _said(workload, "degraded_utilisation_cap")
+        yield Assumption(f"{workload.name}: utilisation cap of estimated rates after a loss of nodes", cap, "1", *said)
     if model is None or all(estimate.measured for estimate in _both(services, jobs)):
         return
     yield from _low_end(workload)

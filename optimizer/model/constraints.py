@@ -15,6 +15,7 @@ from optimizer.model.families.limits import (
     site_power,
     supply_limit,
 )
+from optimizer.model.families.redundancy import spare_capacity
 from optimizer.model.families.services import (
     compute,
     demand_coverage,
@@ -36,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     replica_time,
     whole_replica,
     memory_capacity,
+    spare_capacity,
     pool_capacity,
     fleet_balance,
     deadline,

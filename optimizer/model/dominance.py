@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimizer.estimator.types import Estimates, JobEstimate
+from optimizer.estimator.workloads import Service
 from optimizer.model.entities import Server
 from optimizer.model.instance import fits, list_servers
 from optimizer.model.options import LeftOut, Option, Supply
 from optimizer.model.prices import cost_signature
+from optimizer.model.spare import degraded_loads, replicas_per_node
 from optimizer.problem.schema import Problem
 
 
@@ -76,6 +78,7 @@ class _Judge:
     def __init__(self, problem: Problem, servers: dict[str, list[Server]], jobs: dict[str, list[JobEstimate]]) -> None:
         self.limits, self.problem = problem.limits, problem
         self.servers, self.jobs = servers, jobs
+        self.redundant = {w.name: w for w in problem.workloads if isinstance(w, Service) and w.redundancy}
 
     def outclasses(self, better: Option, worse: Option) -> bool:
         """Whether nodes of `better` can stand in for as many of `worse` at no extra cost."""
@@ -104,8 +107,17 @@ class _Judge:
             and other.occupied_gpus / better.gpus_per_node <= share * (1 + 1e-9)
             and _same_part(other, server)
             and _no_slower(other, server)
+            and self._as_safe(other, server)
             for other in self.servers[better.option_id]
         )
+
+    def _as_safe(self, other: Server, server: Server) -> bool:
+        """Whether the loss of a node takes no more replicas, and the rest is no slower (services with redundancy)."""
+        service = self.redundant.get(server.workload)
+        if service is None:
+            return True
+        mine, its = degraded_loads(service, other), degraded_loads(service, server)
+        return replicas_per_node(other) == replicas_per_node(server) and all(mine[c] <= its[c] for c in its)
 
     def _works(self, better: Option, worse: Option, job: JobEstimate) -> bool:
         if better.gpus_per_node != worse.gpus_per_node:

@@ -13,6 +13,7 @@ from optimizer.estimator.types import JobEstimate
 from optimizer.model.entities import Alternative, Instance, Server, VolumeDemand, occupied_gpus
 from optimizer.model.options import Option
 from optimizer.model.rows import Columns
+from optimizer.model.spare import SpareNeed, loss_label, spare_needs
 from optimizer.model.timegrid import Cell
 
 CellKey = tuple[int, int]
@@ -103,6 +104,8 @@ class Variables:
     runs: dict[tuple[str, int], int] = field(default_factory=dict)
     working: dict[tuple[str, int, CellKey], int] = field(default_factory=dict)
     places: list[WorkPlace] = field(default_factory=list)
+    spare: dict[tuple[object, ...], int] = field(default_factory=dict)
+    spare_needs: list[SpareNeed] = field(default_factory=list)
 
 
 def cell_key(cell: Cell) -> CellKey:
@@ -117,6 +120,7 @@ def make_variables(instance: Instance) -> Variables:
     add_stock(instance, variables)
     add_serve(instance, variables)
     add_rent(instance, variables)
+    add_spare(instance, variables)
     add_runs(instance, variables)
     add_work(instance, variables)
     return variables
@@ -184,6 +188,38 @@ def add_rent(instance: Instance, v: Variables) -> None:
         if not option.held and (option.option_id, key) not in v.rent:
             column = v.columns.add("rent", (option.option_id, *key), upper=option.max_nodes, integer=True)
             v.rent[option.option_id, key] = column
+
+
+def add_spare(instance: Instance, v: Variables) -> None:
+    """What is left of the replicas when nodes are lost, whether there is any, and the worst loss (`spare_capacity`)."""
+    v.spare_needs = list(spare_needs(instance, v.replicas))
+    for need in v.spare_needs:
+        here = (need.service, need.cell)
+        for group in need.groups:
+            if need.by_routes or need.share(group) > 0:
+                for lost in range(1, need.nodes + 1):
+                    _add_spare(v, ("left", *here, group.label, lost))
+                    _add_spare(v, ("more", *here, group.label, lost), upper=1, integer=True)
+        if need.by_routes:
+            _add_routes(v, need)
+        else:
+            _add_spare(v, ("threshold", *here))
+            for kind in need.kinds if need.nodes > 1 else ():
+                for lost in range(1, need.nodes + 1):
+                    _add_spare(v, ("excess", *here, kind, lost))
+
+
+def _add_routes(v: Variables, need: SpareNeed) -> None:
+    for loss in need.losses():
+        for group in need.groups:
+            for name in need.rates:
+                if name in group.loads:
+                    _add_spare(v, ("route", need.service, need.cell, loss_label(loss), group.label, name), upper=1)
+
+
+def _add_spare(v: Variables, key: tuple[object, ...], *, upper: float | None = None, integer: bool = False) -> None:
+    flat = [part for one in key[1:] for part in (one if isinstance(one, tuple) else (one,))]
+    v.spare[key] = v.columns.add(f"spare_{key[0]}", flat, upper=upper, integer=integer)
 
 
 def add_runs(instance: Instance, v: Variables) -> None:

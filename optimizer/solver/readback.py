@@ -28,7 +28,7 @@ REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capac
 def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:
     """The same plan with no more replicas than its load needs, and without the solver's dust.
 
-    Replicas on nodes that are paid anyway cost nothing, so the solver may leave some that do nothing.
+    Replicas on nodes that are paid anyway cost nothing, so some may do nothing. With redundancy they stay, as spares.
     """
     tidy = [0.0 if abs(value) <= DUST else value for value in values]
     need: dict[int, float] = defaultdict(float)
@@ -37,8 +37,9 @@ def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple
             *used, (replicas, _) = row.terms
             load = sum(coefficient * tidy[column] for column, coefficient in used)
             need[replicas] = max(need[replicas], float(math.ceil(load - BINDING * max(1.0, load))), float(load > DUST))
+    spare = {column for row in rows if row.family == "spare_capacity" for column, _ in row.terms}
     for column, least in need.items():
-        tidy[column] = min(values[column], least)
+        tidy[column] = values[column] if column in spare else min(values[column], least)
     return tuple(tidy)
 
 

@@ -216,6 +216,33 @@ options:
     - {name: h-else, gpu: H100-80GB-SXM, gpus_per_node: 2, provider: Q, purchase: on-demand, price: 4.2 USD/h}
 """
 
+REDUNDANT = """
+name: redundant
+horizon: {months: 3, periods: once}
+slices: [{name: day, share_of_hours: 0.5}, {name: night, share_of_hours: 0.5}]
+gpus: {A: {}, B: {}}
+workloads:
+  - name: chat
+    kind: service
+    redundancy: n+1
+    traffic: {by_slice: {day: 1.0, night: 0.4}}
+    classes: [{name: short, requests_per_s: 9}, {name: long, requests_per_s: 2}]
+  - {name: search, kind: service, redundancy: 2, degraded_utilisation_cap: 0.9, traffic: {mean_requests_per_s: 7}}
+measurements:
+  - {workload: chat, gpu: A, class: short, requests_per_s: 2, gpus_per_replica: 2}
+  - {workload: chat, gpu: A, class: long, requests_per_s: 0.4, gpus_per_replica: 2}
+  - {workload: chat, gpu: B, class: short, requests_per_s: 1.5, gpus_per_replica: 1}
+  - {workload: chat, gpu: B, class: long, requests_per_s: 0.1, gpus_per_replica: 1}
+  - {workload: search, gpu: A, requests_per_s: 3, gpus_per_replica: 4}
+  - {workload: search, gpu: B, requests_per_s: 1, gpus_per_replica: 1}
+options:
+  catalog: false
+  quotes:
+    - {name: a-four, gpu: A, gpus_per_node: 4, provider: P, purchase: on-demand, price: 5 USD/h}
+    - {name: a-res, gpu: A, gpus_per_node: 4, provider: P, purchase: reserved, price: 3 USD/h, term: 3 months}
+    - {name: b-one, gpu: B, gpus_per_node: 1, provider: Q, purchase: on-demand, price: 0.8 USD/h, availability: 0.99}
+    - {name: b-two, gpu: B, gpus_per_node: 2, provider: Q, purchase: on-demand, price: 1.5 USD/h, max_nodes: 2}
+"""
 
 CATALOG = load_catalog()
 

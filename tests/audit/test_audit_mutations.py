@@ -4,7 +4,7 @@ import re
 import pytest
 
 from optimizer import audit
-from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document
+from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, REDUNDANT, document
 
 PROBLEMS = {
     "everything": EVERYTHING,
@@ -13,6 +13,7 @@ PROBLEMS = {
     "held": HELD,
     "burdened": BURDENED,
     "apart": APART,
+    "redundant": REDUNDANT,
 }
 
 FREE = {
@@ -138,6 +139,7 @@ HELPER_ROWS = {
     "provider_limit": ("take-turns",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
+    "spare_capacity": ("left", "more", "lost", "busy", "whole", "served"),
 }
 
 

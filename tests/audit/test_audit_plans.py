@@ -12,7 +12,7 @@ from optimizer.audit.calendar import clock_hours, monthly_payments, residual_sha
 from optimizer.audit.fitting import gpus_kept
 from optimizer.cli import app
 from optimizer.plan import read_plan
-from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, document, solved
+from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, REDUNDANT, document, solved
 
 ROOT = Path(__file__).parents[2]
 PEAKED = PROFILE.replace("profile: office-hours", "profile: office-hours, peak_to_mean: 2.5")
@@ -25,7 +25,7 @@ def checks_failed(plan):
 
 
 @pytest.mark.parametrize(
-    "text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED, APART], ids=lambda text: text.split()[1]
+    "text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED, APART, REDUNDANT], ids=lambda text: text.split()[1]
 )
 def test_a_good_plan_passes(text):
     """Everything holds in a plan as it was solved, and every kind of requirement was looked at."""
@@ -33,6 +33,15 @@ def test_a_good_plan_passes(text):
     assert report.findings == ()
     kinds = {"options", "estimates", "grid", "served", "replica_time", "GPUs in service", "ledger", "totals", "proof"}
     assert kinds <= report.checks.keys()
+
+
+def test_too_few_spare_replicas_are_caught():
+    """One replica less of any deployment with redundancy, its load moved or not, is a finding of the played loss."""
+    plan = document(REDUNDANT)
+    assert "spare capacity" in audit_plan(plan, catalog=CATALOG).checks
+    for entry in plan["schedule"]["replicas"]:
+        entry["replicas"] -= 1
+    assert "spare capacity" in checks_failed(plan)
 
 
 def test_the_plans_under_test_have_every_cost_term_and_way_of_paying():

@@ -126,6 +126,18 @@ def mixed() -> Milp:
     return _built(problem([chat, train], quotes, measured, months=1, slices=SLICES, limits=limits))
 
 
+@cache
+def redundant() -> Milp:
+    """Two services with spare nodes: one by proportional service (two nodes), one with a routing for every loss."""
+    quotes = [on_demand("a4", "A", 4, 8.0), on_demand("b1", "B", 1, 2.0), on_demand("a4x", "A", 4, 9.0, provider="x")]
+    chat = classes_service("chat", {"short": 6.0, "long": 2.0}, redundancy="n+1")
+    search = service("search", rate=3.0, redundancy=2)
+    measured = [serves(rate=r, gpu=g, **{"class": c}) for g, c, r in (("A", "short", 2.0), ("A", "long", 0.5))]
+    measured += [serves(rate=4.0, gpu="B", **{"class": "short"})]
+    measured += [serves("search", rate=2.0, gpu="A", gpus_per_replica=2), serves("search", rate=1.0, gpu="B")]
+    return _built(problem([chat, search], quotes, measured, months=1))
+
+
 def _built(data: Data) -> Milp:
     return build(prepare(parsed(data), the_catalog()).instance())
 
@@ -134,6 +146,7 @@ SOURCES: dict[str, Callable[[], Milp]] = {
     "fleet_balance": held, "minimum_order": held, "budget_capex": held, "budget_opex": held, "budget_npv": held,
     "site_power": held, "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
+    "spare_capacity": redundant,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]
 
@@ -184,7 +197,7 @@ def lp_rows(text: str) -> dict[str, tuple[dict[str, float], str, float]]:
     return found
 
 
-@pytest.mark.parametrize("source", [estimated, held, mixed], ids=lambda source: source.__name__)
+@pytest.mark.parametrize("source", [estimated, held, mixed, redundant], ids=lambda source: source.__name__)
 def test_names_and_numbers_arrive_in_pulp(source: Callable[[], Milp], tmp_path: Path) -> None:
     """PuLP's own LP file has every row by its name, scaled, with every coefficient to 10 digits or more."""
     milp = source()

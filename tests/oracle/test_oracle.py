@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from optimizer.errors import ProblemFileError
 from optimizer.solve import solve
 from optimizer.solver.milp import SolverSettings
 from tests.model.builders import RELATIVE, least_cost, parsed, the_catalog
@@ -20,8 +19,7 @@ Facts = dict[str, Any]
 CASES = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(__file__).parent.glob("*.json"))
 }
-REDUNDANT = [name for name, case in CASES.items() if case["facts"]["redundancy"]["spare_nodes"]]
-FEASIBLE = [n for n, case in CASES.items() if case["answer"]["status"] == "optimal" and n not in REDUNDANT]
+FEASIBLE = [n for n, case in CASES.items() if case["answer"]["status"] == "optimal"]
 INFEASIBLE = [n for n, case in CASES.items() if case["answer"]["status"] == "infeasible"]
 TEXTS = (
     "no",
@@ -54,8 +52,9 @@ def expected(name: str) -> Any:
 
 
 def test_all_problems_are_here() -> None:
-    """23 problems: 20 with a plan, 2 without, 1 with spare nodes."""
-    assert (len(FEASIBLE), len(INFEASIBLE), len(REDUNDANT)) == (20, 2, 1)
+    """23 problems: 21 with a plan, one of them with spare nodes, and 2 without."""
+    assert (len(FEASIBLE), len(INFEASIBLE)) == (21, 2)
+    assert [n for n in FEASIBLE if CASES[n]["facts"]["redundancy"]["spare_nodes"]] == ["25-n-plus-1"]
 
 
 @pytest.mark.parametrize("name", FEASIBLE)
@@ -149,6 +148,8 @@ def without_limit(facts: Facts, limit: str) -> Facts:
         next(one for one in out["options"] if one["name"] == name)["max_nodes"] = None
     elif name:
         next(one for one in out["jobs"] if one["name"] == name)[kind] = {"single_gpu_type": False, "min_gpus": 1}[kind]
+    elif kind == "spare_nodes":
+        out["redundancy"][kind] = 0
     else:
         out["limits"][kind] = {} if kind == "provider_max_nodes" else None
     return out
@@ -165,13 +166,6 @@ def test_cost_without_a_binding_limit(name: str, limit: str) -> None:
     cost = cost_of(without_limit(CASES[name]["facts"], limit))
     proven = WHOLE_GPUS.get((name, limit), CASES[name]["answer"]["npv_cost_without"][limit])
     assert cost == pytest.approx(proven, rel=RELATIVE)
-
-
-@pytest.mark.parametrize("name", REDUNDANT)
-def test_spare_nodes_are_refused_until_they_are_modelled(name: str) -> None:
-    """25 (N+1): a wish that the model cannot honor is refused by name, never ignored."""
-    with pytest.raises(ProblemFileError, match='unknown key "redundancy"'):
-        parsed(problem_from_facts(CASES[name]["facts"], name))
 
 
 def shuffled(facts: Facts) -> Facts:

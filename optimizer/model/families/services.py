@@ -14,6 +14,7 @@ from optimizer.model.lookup import (
     rate_in,
     server_cells,
 )
+from optimizer.model.resources import RESOURCES
 from optimizer.model.rows import CostLine, Row, Term, row
 from optimizer.model.staging import is_staged, takes_requests
 from optimizer.model.variables import SMALL_LOAD, CellKey, Variables, cell_key
@@ -90,19 +91,6 @@ def implied_rows(instance: Instance, v: Variables) -> Iterator[Row]:
     """The rows of the three resources that follow from the replica-time row: for the report, not for the solver."""
     for family in RESOURCES:
         yield from _resource(instance, v, family, implied=True)
-
-
-def _ratio(required: float, ceiling: float) -> float:
-    """Replicas needed per request/s by one resource; 0 where the estimate names no ceiling (measured rates)."""
-    return required / ceiling if ceiling > 0 else 0.0
-
-
-RESOURCES: dict[str, Callable[[ServiceEstimate, ClassEstimate], float]] = {
-    "compute": lambda e, c: _ratio(c.flop_per_request, e.effective_flop_per_s),
-    "memory_bandwidth": lambda e, c: _ratio(c.moved_bytes_per_request, e.effective_bytes_per_s),
-    "memory_capacity": lambda e, c: _ratio(c.kv_bytes_per_sequence * c.residence_s, e.free_memory_bytes),
-}
-"""Replicas that one request/s of a class needs of a resource."""
 
 
 def _resource(instance: Instance, v: Variables, family: str, *, implied: bool) -> Iterator[Row]:

@@ -234,7 +234,6 @@ MOST = 1e60
 """No number is larger, whatever its unit; what the solver sees are shares of it."""
 MOST_MONEY = 1e15
 MOST_COUNT = 10**9
-MOST_SPARE_NODES = 9
 MOST_PER_S = 1e9
 LEAST_MEASURED = 1e-9
 _PER_HOUR = {"h": 1.0, "hour": 1.0, "month": 1 / HOURS_PER_MONTH, "year": 1 / HOURS_PER_YEAR, "day": 1 / HOURS_PER_DAY}
@@ -347,17 +346,6 @@ def _whole(value: object) -> int:
     return int(number)
 
 
-def _spare_nodes(value: object) -> int:
-    """`n+1`, `n+2`, …, or the number of nodes itself."""
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*[nN]\s*\+\s*([0-9]{1,2})\s*", value)
-        if match is None:
-            msg = f'expected spare nodes, found "{value}"; write e.g. n+1'
-            raise ValueError(msg)
-        return int(match[1])
-    return _whole(value)
-
-
 def _date(value: object) -> date:
     if isinstance(value, date):
         return value
@@ -397,7 +385,4 @@ Measured = Annotated[float, BeforeValidator(_number), Field(ge=LEAST_MEASURED, l
 WorthOfMoney = Annotated[float, BeforeValidator(_number), Field(ge=1e-9, le=1e9)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=MOST_COUNT)]
 CountOrZero = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MOST_COUNT)]
-SpareNodes = Annotated[
-    int, BeforeValidator(_spare_nodes), Field(ge=0, le=MOST_SPARE_NODES), _text_or_number("spare nodes", "n+1")
-]
 Day = Annotated[date, BeforeValidator(_date)]

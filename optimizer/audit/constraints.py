@@ -23,7 +23,7 @@ _INNER_ROWS = {
     "provider_limit": ("take-turns",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
-    "spare_capacity": ("left", "more", "lost", "busy", "whole", "served"),
+    "spare_capacity": ("left", "more", "lost", "busy", "whole", "handover", "served"),
 }
 """Rows on helper variables that a plan does not hold, by the last word of their index."""
 _AT_ONCE = {"supply_limit": 6, "provider_limit": 6}

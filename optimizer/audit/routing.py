@@ -1,38 +1,55 @@
 """How much of several rates a set of replicas can serve together: a small linear program, solved in place.
 
 Largest θ ≤ 1 with θ of every class served. Variables: share of class b served by group d (≥ 0); rows: the time of each
-group's replicas, and per class θ ≤ Σ shares. All zeros is a start, so one phase of the simplex method suffices
-(Dantzig 1951), with Bland's rule against cycling.
+group's replicas, per class θ ≤ Σ shares, and as many outputs as prompts where they are done apart. All zeros is a
+start, so one phase of the simplex method suffices (Dantzig 1951), with Bland's rule against cycling.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 TINY = 1e-11
 
-Able = tuple[Mapping[str, float], int]
-"""Replicas that the whole rate of each class would keep busy, and replicas there."""
+
+@dataclass(frozen=True)
+class Group:
+    """Replicas alike: how many the whole rate of each class would keep busy, and how many there are.
+
+    `stage`: they do whole requests (empty), or prompts (`prefill`) or outputs (`decode`) handed over in `network`.
+    """
+
+    loads: Mapping[str, float]
+    count: float
+    stage: str = ""
+    network: tuple[str, ...] = ()
 
 
-def most_served(names: Sequence[str], groups: Sequence[Able]) -> float:
+def most_served(names: Sequence[str], groups: Sequence[Group]) -> float:
     """Largest share of all rates that the groups can serve, 1 at most."""
-    present = [(loads, float(count)) for loads, count in groups if count > 0]
-    if any(not any(name in loads for loads, _ in present) for name in names):
+    present = [group for group in groups if group.count > 0]
+    if any(not any(name in group.loads for group in present) for name in names):
         return 0.0
-    whole = [(loads, count) for loads, count in present if all(name in loads for name in names)]
-    if sum(count / sum(loads[name] for name in names) for loads, count in whole) >= 1:
+    whole = [group for group in present if not group.stage and all(name in group.loads for name in names)]
+    if sum(group.count / sum(group.loads[name] for name in names) for group in whole) >= 1:
         return 1.0  # all classes in proportion is enough
     return _largest_share(names, present)
 
 
-def _largest_share(names: Sequence[str], present: Sequence[tuple[Mapping[str, float], float]]) -> float:
-    shares = [(d, name) for d, (loads, _) in enumerate(present) for name in names if name in loads]
-    rows = []
-    for d, (loads, count) in enumerate(present):
-        rows.append([loads[name] / count if at == d else 0.0 for at, name in shares] + [0.0, 1.0])
+def _largest_share(names: Sequence[str], present: Sequence[Group]) -> float:
+    shares = [(group, name) for group in present for name in names if name in group.loads]
+    rows = [[*(g.loads[n] / group.count if g is group else 0.0 for g, n in shares), 0.0, 1.0] for group in present]
     for name in names:
-        rows.append([-1.0 if of == name else 0.0 for _, of in shares] + [1.0, 0.0])
+        rows.append([*(-1.0 if n == name and g.stage != "decode" else 0.0 for g, n in shares), 1.0, 0.0])
+    for network in dict.fromkeys((g.network, n) for g, n in shares if g.stage):
+        given = [_handed_over(g) if (g.network, n) == network else 0.0 for g, n in shares]
+        rows += [[*given, 0.0, 0.0], [*(-share for share in given), 0.0, 0.0]]
     rows.append([0.0] * len(shares) + [1.0, 1.0])  # θ ≤ 1
     return _maximum(rows, len(shares))
+
+
+def _handed_over(group: Group) -> float:
+    """1 for prompts, −1 for outputs done apart."""
+    return {"prefill": 1.0, "decode": -1.0}.get(group.stage, 0.0)
 
 
 def _maximum(rows: list[list[float]], objective: int) -> float:

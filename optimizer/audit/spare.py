@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from typing import Any
 
 from optimizer.audit.case import Case, Key
 from optimizer.audit.report import Checker
-from optimizer.audit.routing import most_served
-from optimizer.audit.services import Place, Station
+from optimizer.audit.routing import Group, most_served
+from optimizer.audit.services import Place, Station, same_network
 from optimizer.estimator.types import ServiceEstimate
 from optimizer.estimator.workloads import Service
 
@@ -18,12 +19,17 @@ NodeKind = tuple[str, int]
 
 @dataclass(frozen=True)
 class Standing:
-    """Replicas alike on nodes alike; `fit` of them go with a node, `loads` by class are replicas for the whole rate."""
+    """Replicas alike on nodes alike; `fit` of them go with a node, `loads` by class are replicas for the whole rate.
+
+    Those that do prompts or outputs alone (`stage`) hand over within `network`.
+    """
 
     kind: NodeKind
     replicas: int
     fit: int
     loads: dict[str, float]
+    stage: str
+    network: tuple[str, ...]
 
     def after(self, nodes: int) -> int:
         """Replicas left when that many of its nodes go, each as full as it can be."""
@@ -48,18 +54,20 @@ def check_spare(case: Case, stations: dict[Place, Station], checker: Checker) ->
 
 
 def _standing(service: Service, stations: list[Station], rates: dict[str, float]) -> list[Standing]:
-    together: dict[tuple[object, ...], list[Station]] = defaultdict(list)
+    together: dict[tuple[Any, ...], list[Station]] = defaultdict(list)
     for one in stations:
         option = one.option
-        together[id(one.estimate), option.gpu_id, option.gpus_per_node, option.productive_share].append(one)
+        network = (*same_network(option), one.estimate.deployment.weights) if one.stage else ()
+        alike_in = (id(one.estimate), option.gpu_id, option.gpus_per_node, option.productive_share, network)
+        together[alike_in].append(one)
     found = []
-    for alike in together.values():
+    for (*_, network), alike in together.items():
         first = alike[0]
         size = first.estimate.deployment.gpus_per_replica
         kind = (first.option.gpu_id, first.option.gpus_per_node)
         fit = max(1, first.option.gpus_per_node // size)
         loads = {name: rates[name] * load for name, load in _loads(service, first).items() if name in rates}
-        found.append(Standing(kind, sum(s.replicas for s in alike), fit, loads))
+        found.append(Standing(kind, sum(s.replicas for s in alike), fit, loads, first.stage, network))
     able = {name for one in found for name in one.loads}
     return found if able >= rates.keys() else []
 
@@ -87,7 +95,7 @@ def _served_after(standing: list[Standing], nodes: int) -> Iterator[tuple[str, f
         yield "any node", 0.0
     for gone in combinations_with_replacement(kinds, nodes):
         lost = Counter(gone)
-        left = [(one.loads, one.after(lost[one.kind])) for one in standing]
+        left = [Group(one.loads, float(one.after(lost[one.kind])), one.stage, one.network) for one in standing]
         label = " and ".join(f"{count} of {gpu} x{size}" for (gpu, size), count in lost.items())
         names = dict.fromkeys(name for one in standing for name in one.loads)
         yield label, most_served(list(names), left)

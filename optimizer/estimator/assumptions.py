@@ -9,10 +9,11 @@ from optimizer.estimator.engines import default_engine
 from optimizer.estimator.inference import pessimism_of, request_shapes
 from optimizer.estimator.jobs import training_plan
 from optimizer.estimator.ranges import range_of
+from optimizer.estimator.redundancy import DEGRADED_UTILISATION_CAP
 from optimizer.estimator.services import THROUGHPUT_RANGE
 from optimizer.estimator.training import model_flop_per_token
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
-from optimizer.estimator.workloads import DEGRADED_UTILISATION_CAP, AnyWorkload, Batch, FineTune, Service, Training
+from optimizer.estimator.workloads import AnyWorkload, Batch, FineTune, Service, Training
 from optimizer.trace import Assumption
 
 _FILE = "problem file"

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from optimizer.estimator.redundancy import SpareNodes
 from optimizer.quantities import (
     Amount,
     Bytes,
@@ -23,15 +24,12 @@ from optimizer.quantities import (
     PerSecond,
     Positive,
     ShareAboveZero,
-    SpareNodes,
     StartHours,
 )
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"]
 WeightFormat = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4"]
 KvFormat = Literal["bf16", "fp16", "fp8", "int8"]
-DEGRADED_UTILISATION_CAP = 0.95
-"""Highest busy share of replicas after a loss of nodes, where nothing is said and the rate is an estimate."""
 
 
 class Architecture(Model):
@@ -232,6 +230,7 @@ class Service(Workload):
             msg = f"found disaggregated: {self.disaggregated}: the rule of thumb knows whole deployments only"
             raise ValueError(msg)
         return self
+
     redundancy: SpareNodes = 0
     """Nodes that may be lost at any time (`n+1`, `n+2`, or their number): any nodes that host replicas of the service,
     in any slice, and the rest still serves the whole rate."""

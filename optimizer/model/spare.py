@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
 
-from optimizer.estimator.types import ServiceEstimate
-from optimizer.estimator.workloads import DEGRADED_UTILISATION_CAP, Service
+from optimizer.estimator.redundancy import DEGRADED_UTILISATION_CAP
+from optimizer.estimator.types import ServiceEstimate, Stage
+from optimizer.estimator.workloads import Service
 from optimizer.model.entities import Instance, Server
 from optimizer.model.resources import RESOURCES
+from optimizer.model.staging import is_staged
 
 MOST_ROUTES = 20_000
 """Shares of degraded service up to which every loss has a routing of its own; see `SpareNeed.by_routes`."""
@@ -29,7 +31,7 @@ Loss = tuple[tuple[NodeKind, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGroup:
-    """Replicas of one deployment on nodes of one kind, whatever the offer.
+    """Replicas of one deployment on nodes of one kind, whatever the offer (stages: of one place).
 
     `per_node` of them go with a node (one, where a replica spans several); `loads` are the replicas needed per
     request/s of each class at the degraded utilisation cap.
@@ -39,6 +41,11 @@ class ReplicaGroup:
     servers: tuple[Server, ...]
     per_node: int
     loads: Mapping[str, float]
+
+    @property
+    def stage(self) -> Stage:
+        """`prefill` or `decode`, where they do prompts or outputs alone."""
+        return self.servers[0].stage
 
     @property
     def label(self) -> str:
@@ -73,7 +80,7 @@ class SpareNeed:
 
     def share(self, group: ReplicaGroup) -> float:
         """Share of the whole service that one replica can do, all classes in proportion, 1 at most; 0: not all."""
-        if any(name not in group.loads for name in self.rates):
+        if group.stage or any(name not in group.loads for name in self.rates):
             return 0.0
         return 1.0 / max(1.0, sum(rate * group.loads[name] for name, rate in self.rates.items()))
 
@@ -134,14 +141,14 @@ def _wants_routes(service: Service, found: Sequence[_CellNeed]) -> bool:
 
 def _proportional(groups: Sequence[ReplicaGroup], rates: Mapping[str, float]) -> bool:
     """Whether all groups serve all classes, each as much slower than the first by one factor for all of them."""
-    if not all(set(rates) <= set(group.loads) for group in groups):
+    if any(group.stage for group in groups) or not all(set(rates) <= set(group.loads) for group in groups):
         return False
     ratios = [[group.loads[name] / groups[0].loads[name] for name in rates] for group in groups]
     return all(max(each) - min(each) <= ALIKE * max(each) for each in ratios)
 
 
 def _some_serve_all(groups: Sequence[ReplicaGroup], rates: Mapping[str, float]) -> bool:
-    return any(set(rates) <= set(group.loads) for group in groups)
+    return any(set(rates) <= set(group.loads) and not group.stage for group in groups)
 
 
 def _routes(groups: Sequence[ReplicaGroup], rates: Mapping[str, float], nodes: int) -> int:
@@ -154,7 +161,8 @@ def replica_groups(service: Service, servers: Sequence[Server]) -> list[ReplicaG
     groups: dict[tuple[object, ...], list[Server]] = {}
     for server in servers:
         option = server.option
-        key = (id(server.estimate), option.gpu_id, option.gpus_per_node, option.productive_share)
+        partners = server.handover if is_staged(server) else ()
+        key = (id(server.estimate), option.gpu_id, option.gpus_per_node, option.productive_share, *partners)
         groups.setdefault(key, []).append(server)
     return [
         ReplicaGroup(

@@ -79,6 +79,9 @@ def unmet_words(found: Record, document: Record) -> str:
     share = percent(found["short_by"] / found["required"]) if found["required"] else ""
     amount = f"{number(found['short_by'])} of {quantity(found['required'], found['unit'])}"
     index = found["index"]
+    if found["family"] == "spare_capacity":
+        when = time_words(index[1:], document)
+        return f"{index[0]} misses {share} of its requests{when} after the worst loss of nodes."
     if found["family"] != "demand_coverage":
         return f"{index[0]} leaves {share} of its work undone at its deadline: {amount}."
     who = workload_words(index[0], index[1] if len(index) > 1 else None)

@@ -41,7 +41,7 @@ _FAMILY_WORDS = {
     "site_power": "nameplate power of owned nodes (site.power_limit_it)",
     "demand_coverage": "requests of {0}",
     "deadline": "work of {0} by its deadline",
-    "spare_capacity": "spare capacity of {0} (redundancy)",
+    "spare_capacity": "spare nodes of {0} (redundancy)",
     "minimum_order": "minimum order of {0}",
     "scaling_limit": "GPUs at once of {0}",
 }

@@ -26,10 +26,7 @@ REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capac
 
 
 def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:
-    """The same plan with no more replicas than its load needs, and without the solver's dust.
-
-    Replicas on nodes that are paid anyway cost nothing, so some may do nothing. With redundancy they stay, as spares.
-    """
+    """The same plan without the solver's dust, and without replicas that do nothing (but for spare ones)."""
     tidy = [0.0 if abs(value) <= DUST else value for value in values]
     need: dict[int, float] = defaultdict(float)
     for row in rows:

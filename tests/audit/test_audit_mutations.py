@@ -139,7 +139,7 @@ HELPER_ROWS = {
     "provider_limit": ("take-turns",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
-    "spare_capacity": ("left", "more", "lost", "busy", "whole", "served"),
+    "spare_capacity": ("left", "more", "lost", "busy", "whole", "handover", "served"),
 }
 
 

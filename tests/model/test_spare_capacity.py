@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.audit import audit_plan
-from optimizer.audit.routing import most_served
+from optimizer.audit.routing import Group, most_served
 from optimizer.estimator.types import ClassEstimate, Deployment, Estimates, ServiceEstimate
 from optimizer.model import spare
 from optimizer.model.build import build
@@ -172,7 +172,9 @@ def test_the_audits_routing_is_the_largest_share(groups: list[tuple[tuple[float 
         )
         for w in weights
     )
-    assert most_served(["x", "y"], able) == pytest.approx(min(1.0, bound), abs=1e-9)
+    assert most_served(["x", "y"], [Group(loads, count) for loads, count in able]) == pytest.approx(
+        min(1.0, bound), abs=1e-9
+    )
 
 
 def test_a_lost_node_is_as_full_of_the_service_as_it_can_be() -> None:
@@ -203,10 +205,11 @@ def test_an_impossible_redundancy_says_what_is_short() -> None:
     data = problem([service(rate=2.0, redundancy=1)], [on_demand(max_nodes=2)], [serves()])
     plan = solve(parsed(data), the_catalog(), SolverSettings(gap=0))
     assert plan.status == "infeasible"
-    short = next(one for one in plan.infeasibility if one.family == "spare_capacity")
-    assert short.short_by == pytest.approx(0.5)
-    stock = next(one for one in plan.infeasibility if one.family == "supply_limit")
-    assert stock.short_by == pytest.approx(1.0)
+    short = next(one for one in plan.infeasibility if one.kind == "demand")
+    assert (short.family, short.short_by) == ("spare_capacity", pytest.approx(0.5))
+    fixes = {one.change: (one.required, one.npv) for one in plan.infeasibility if one.kind == "limit"}
+    year = HOURS_PER_YEAR
+    assert fixes == {"workloads.chat.redundancy": (0, 2 * year), "options.quotes.od.max_nodes": (3, 3 * year)}
 
 
 def estimated(cap: float | None) -> float:

@@ -10,6 +10,7 @@ from optimizer.model.entities import Instance
 from optimizer.model.lookup import cell_index
 from optimizer.model.rows import CostLine, Row, Term, row
 from optimizer.model.spare import ReplicaGroup, SpareNeed, loss_label
+from optimizer.model.staging import DECODE
 from optimizer.model.variables import Variables
 
 FAMILY = "spare_capacity"
@@ -86,6 +87,7 @@ def _routed(need: SpareNeed, v: Variables, index: tuple[str, ...]) -> Iterator[R
     for loss in need.losses():
         label, gone = loss_label(loss), dict(loss)
         served: dict[str, list[Term]] = defaultdict(list)
+        handed_over: dict[tuple[str, ...], list[Term]] = defaultdict(list)
         for group in need.groups:
             lost = gone.get(group.kind, 0)
             there = (
@@ -104,9 +106,15 @@ def _routed(need: SpareNeed, v: Variables, index: tuple[str, ...]) -> Iterator[R
             yield row(FAMILY, (*index, label, group.label, "busy"), [*busy, *there], "<=", 0.0, "replicas")
             yield from _whole(need, v, (*index, label, group.label), group, shares, there, lost)
             for name, column in shares.items():
-                served[name].append((column, need.rates[name]))
+                if group.stage != DECODE:
+                    served[name].append((column, need.rates[name]))
+                if group.stage:
+                    sign = -1.0 if group.stage == DECODE else 1.0
+                    handed_over[name, *group.servers[0].handover].append((column, sign * need.rates[name]))
         for name, rate in need.rates.items():
             yield row(FAMILY, (*index, name, label, "served"), served[name], ">=", rate, "requests/s")
+        for link, terms in handed_over.items():
+            yield row(FAMILY, (*index, label, *link, "handover"), terms, "=", 0.0, "requests/s")
 
 
 def _whole(

@@ -11,7 +11,9 @@ from optimizer.solver.diagnosis.search import MARGINS, PRECISION, least_undone, 
 from optimizer.solver.milp import LinearModel
 from optimizer.solver.resolve import Resolver
 
-DEMAND_FAMILIES = ("demand_coverage", "deadline")
+DEMAND_FAMILIES = ("demand_coverage", "deadline", "spare_capacity")
+_NAMED = {"demand_coverage": 2, "spare_capacity": 1}
+"""Parts of an index that name a demand; the rest says where it is."""
 TOLERANCE = 1e-7
 """Unmet shares below this are the solver's dust."""
 
@@ -52,7 +54,7 @@ def unmet_demand(milp: Milp, resolver: Resolver) -> list[Unmet]:
     worst: dict[tuple[str, ...], Unmet] = {}
     for row, column in added if solution.values else ():
         share = solution.values[column]
-        key = (row.family, *row.index[:2]) if row.family == "demand_coverage" else (row.family, *row.index)
+        key = (row.family, *row.index[: _NAMED.get(row.family, len(row.index))])
         known = worst.get(key)
         if share > TOLERANCE and (known is None or share * row.rhs > known.short):
             worst[key] = Unmet(row.family, row.index, row.rhs, share * row.rhs, row.unit)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from optimizer.estimator.types import JobEstimate
-from optimizer.estimator.workloads import AnyJob
+from optimizer.estimator.workloads import AnyJob, Service
 from optimizer.prepare import Prepared
 from optimizer.problem.periods import REPEAT_MONTHS
 from optimizer.problem.schema import Problem
@@ -29,6 +29,8 @@ def limits_of_workloads(prepared: Prepared) -> Iterator[Limit]:
             if workload.name not in every_day:
                 yield from _spans(prepared, workload)
             yield from _daily_window(prepared.problem, workload)
+        elif workload.redundancy:
+            yield _spare_nodes(workload)
         if workload.data.regions:
             name = workload.name
             data = workload.data.model_copy(update={"regions": []})
@@ -42,6 +44,18 @@ def _choice(key: str, family: str, workload: str, **changes: Any) -> Limit:
     return Limit(
         key, family, (workload,), 0.0, CHOICE, lambda p, v: lift(p) if v else p, lift, 1, True, 1.0, 1.0, workload
     )
+
+
+def _spare_nodes(service: Service) -> Limit:
+    """Fewer nodes that may be lost at a time."""
+    name = service.name
+
+    def put(prepared: Prepared, nodes: float) -> Prepared:
+        return with_workload(prepared, name, redundancy=round(nodes))
+
+    key, value = f"workloads.{name}.redundancy", float(service.redundancy)
+    lift = lambda p: put(p, 0.0)  # noqa: E731
+    return Limit(key, "spare_capacity", (name,), value, "nodes", put, lift, -1, True, 0.0, 1.0, name)
 
 
 def _sizes(prepared: Prepared, job: AnyJob) -> Iterator[Limit]:

@@ -1,18 +1,26 @@
-"""The claims of the practitioner's article on inference: what was measured, and what gpumix says."""
+"""The claims of the practitioner's article: what was measured, and what gpumix says."""
 
 from collections.abc import Callable, Sequence
 
 from catalog import load_catalog
+from optimizer.estimator.architecture import architecture_of
 from optimizer.estimator.engines import engine_named
 from optimizer.estimator.inference import RequestShape, mean_context, prefill_time, saturated_seconds
 from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.memory import weight_bytes
 from optimizer.estimator.roofline import Replica, attention_flop, replica_of
 from optimizer.estimator.steady_state import decode_tokens_per_s, saturated_tokens_per_s
+from optimizer.estimator.training import gpu_seconds_per_token, model_flop_per_token
+from optimizer.estimator.training_memory import TrainingPlan
+from optimizer.estimator.workloads import InlineModel
 from optimizer.units import BYTES_PER_GB, MS_PER_S
 
 Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 CHAT = RequestShape("all", 500, 250)
+GPT_3_TOKENS = 300e9
+BYTES_PER_TOKEN = 4.3
+SECONDS_PER_DAY = 86_400.0
+SECONDS_PER_YEAR = 365 * SECONDS_PER_DAY
 CATALOG = load_catalog()
 
 
@@ -85,4 +93,62 @@ def claims_table(table: Table) -> str:
             f"{100 * cache / step:.0f} % of a request's share of a batch of 32: unsupported at such lengths",
         ],
     ]
-    return table(["claim", "formula", "measured", "gpumix"], rows)
+    return table(["claim", "formula", "measured", "gpumix"], [*training_rows(), *rows])
+
+
+def plan_of(model: str, sequence: int) -> TrainingPlan:
+    """Pre-training of all weights in bf16, states sharded."""
+    shape = CATALOG.model(model)
+    return TrainingPlan(shape, sequence, 1, "bf16", "full", "zero3", "selective", "adamw", "typical", whole_run=True)
+
+
+def training_rows() -> list[list[str]]:
+    """Claims on hardware and training: precision, FLOP of a run, GPUs in time, bandwidth, requests by FLOP."""
+    ada, a100 = CATALOG.gpu("RTX-4090"), CATALOG.gpu("A100-80GB-SXM")
+    gpt, llama = plan_of("gpt-3-175b", 2048), plan_of("llama-33b", 2048)
+    flop = model_flop_per_token(gpt) * GPT_3_TOKENS
+    years = gpu_seconds_per_token(a100, gpt, 8, 1024) * GPT_3_TOKENS / SECONDS_PER_YEAR
+    tokens = 50e9 / BYTES_PER_TOKEN
+    cards = tokens * gpu_seconds_per_token(a100, llama, 1, 64) / (5 * SECONDS_PER_DAY)
+    bot = InlineModel.model_validate({"architecture": {"layers": 96, "hidden": 1280, "heads": 20}, "name": "article"})
+    shape = architecture_of(bot)
+    kernel = kernel_for(a100, "fp16")
+    assert kernel is not None
+    copy = replica_of(a100, shape, "fp16", "fp16", kernel, 1)
+    lengths = RequestShape("all", 2000, 200)
+    served = 1 / saturated_seconds(copy, lengths, 256).total
+    older = CATALOG.gpu("A100-40GB-SXM")
+    return [
+        [
+            "RTX 4090: 83 TFLOP/s in FP32, 330 in FP16; precision is worth several times",
+            "dense peak by precision and accumulation",
+            "training products accumulate in FP32",
+            f"{ada.fp32_tflop_per_s:.1f} FP32, {ada.fp16_dense_tflop_per_s:.1f} FP16 summed up in FP32 (training), "
+            f"{ada.fp16_fp16acc_dense_tflop_per_s:.1f} summed up in FP16: true of the last only",
+        ],
+        [
+            "GPT-3: 1.75e23 FLOP, 285 years of one A100",
+            "6·N·D + attention; ÷ (peak · MFU)",
+            "3.14e23 FLOP, 300e9 tokens (arXiv 2005.14165)",
+            f"{flop:.3g} FLOP, {years:.0f} A100-years in bf16 on 1,024 GPUs: FLOP too few, FP32 rate too slow",
+        ],
+        [
+            "LLaMA-33B, 50 GB, 5 days: 5 A100 (4.25)",
+            "tokens · time per token ÷ 5 days",
+            "733 tokens/s per A100 (LLaMA paper): 37",
+            f"{cards:.0f} A100 ({tokens / 1e9:.1f}e9 tokens); the rule as printed gives 4,352.6, 4.25 is that ÷ 1,024",
+        ],
+        [
+            "an A100 serves 72,000 requests/s (2,200 tokens, width 1280, depth 96)",
+            "2 FLOP per parameter and token; bandwidth; batch",
+            "no such rate was ever measured",
+            f"{served:.1f} requests/s (2,000 + 200 tokens, 256 at once): the rule counts activations, not weights",
+        ],
+        [
+            "the RTX 4090's 1,008 GB/s far exceed the A100's 1,555",
+            "data sheets",
+            "1,008 < 1,555",
+            f"{ada.memory_bandwidth_gb_per_s:,.0f} against {older.memory_bandwidth_gb_per_s:,.0f} (40 GB) and "
+            f"{a100.memory_bandwidth_gb_per_s:,.0f} GB/s (80 GB): false",
+        ],
+    ]

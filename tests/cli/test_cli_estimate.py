@@ -1,13 +1,19 @@
 import csv
+import dataclasses
 import io
 import json
 
 import pytest
 from typer.testing import CliRunner
 
+from catalog import load_catalog
 from optimizer.cli import app
+from optimizer.prepare import prepare
+from optimizer.problem.load import parse_problem
+from optimizer.solve import solve
 from tests.report.report_cases import SHORT, TINY
 
+CATALOG = load_catalog()
 TRAINING_RULE = """
 name: Rule
 workloads:
@@ -124,3 +130,20 @@ def test_csv_of_estimates(tmp_path):
     assert len(rows) == 4
     assert (rows[0]["yield"], rows[0]["unit"]) == ("2.5", "requests/s per replica")
     assert rows[2]["unit"] == "documents per GPU-hour"
+
+
+def test_e22_all_entry_points_give_the_same_figures(tmp_path):
+    """Command line, library and the plan that was solved: one rate, latency and range for every deployment."""
+    shown = json.loads(estimate(SERVICE, tmp_path, "--output", "json"))
+    problem = parse_problem(SERVICE, catalog=CATALOG).problem
+    named = prepare(problem, CATALOG).estimates.services
+    planned = solve(problem, CATALOG).document()["inputs"]["estimates"]["services"]
+    assert json.dumps(planned) == json.dumps([dataclasses.asdict(one) for one in named])
+    assert len(shown["services"]) == len(named) > 0
+    for record, found in zip(shown["services"], named, strict=True):
+        assert (record["gpu"], record["deployment"]) == (found.gpu_id, found.deployment.label)
+        assert (record["low_factor"], record["high_factor"]) == (found.low_factor, found.high_factor)
+        assert record["utilisation_cap"] == found.utilisation_cap
+        for one, other in zip(record["classes"], found.classes, strict=True):
+            assert one["requests_per_s_per_replica"] == 1 / other.replica_seconds_per_request
+            assert (one["ttft_ms"], one["tpot_ms"]) == (other.ttft_ms, other.tpot_ms)

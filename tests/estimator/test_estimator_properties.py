@@ -1,7 +1,7 @@
 """Properties that hold for any model and GPU (invariants of estimators), on generated cases."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isclose
 
 from hypothesis import given, settings
@@ -12,6 +12,7 @@ from optimizer.estimator.architecture import counted_parameters, expert_paramete
 from optimizer.estimator.inference import (
     OperatingPoint,
     RequestShape,
+    batch_limit,
     decode_step,
     flop_per_request,
     operating_point,
@@ -20,17 +21,30 @@ from optimizer.estimator.inference import (
 from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.layouts import legal_tensor_parallel_sizes
 from optimizer.estimator.memory import (
+    kv_bytes_per_sequence,
     kv_bytes_per_token,
+    largest_batch_in_memory,
     serving_bytes_per_gpu,
     serving_memory,
     tokens_held,
     weight_bytes,
 )
+from optimizer.estimator.queueing import waiting_percentile_s
 from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.estimator.sizing import gpus_for
+from optimizer.estimator.stages import prefill_point
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
 from optimizer.estimator.training_memory import TrainingPlan, training_memory
+from optimizer.quantities import BYTES
 from tests.estimator.builders import A100, H100, H200, MIXTRAL, RTX_4090, model
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A workload that leaves the batch to the engine, or says it."""
+
+    max_batch: int | None
+
 
 few = settings(max_examples=30, deadline=None)
 
@@ -287,3 +301,46 @@ def test_e08_experts_touched_never_exceed_all(tokens: float) -> None:
     one, many = (decode_step(replica, RequestShape("all", 1, 1), batch, 0.0).memory_bandwidth for batch in (1, tokens))
     assert one <= many
     assert (replica.dense_weight_bytes + replica.expert_weight_bytes / 4) / replica.weight_bytes_per_s <= one
+
+
+@few
+@given(models(), st.integers(1, 10**12))
+def test_e19_gigabytes_and_gibibytes_are_one_size(shape: LlmArchitecture, size: int) -> None:
+    """A memory written in GB, GiB, MiB or bytes gives one number of bytes, hence one decision."""
+    written = [BYTES.parse(text) for text in (f"{size / 1e9:.15g} GB", f"{size / 2**30:.17g} GiB", f"{size} B")]
+    assert all(isclose(value, size, rel_tol=1e-12) for value in written)
+    card = [replace(A100, memory_usable_bytes=round(value)) for value in written]
+    fits = {serving_memory(one, shape, "bf16", 1).free_bytes > 0 for one in card}
+    assert len(fits) == 1
+
+
+@few
+@given(models(), CARDS, st.integers(1, 8000), st.integers(1, 2000), st.floats(0.0, 1e12))
+def test_e20_whole_sequences_are_counted_down(
+    shape: LlmArchitecture, card: Gpu, prompt: int, output: int, free: float
+) -> None:
+    """The batch in memory is the floor of free memory ÷ KV cache: that many fit, one more does not."""
+    sequence = kv_bytes_per_sequence(shape, "fp16", 1, prompt, output)
+    held = largest_batch_in_memory(free, sequence)
+    assert held * sequence <= free * (1 + 1e-12) < (held + 1) * sequence * (1 + 1e-9)
+    replica, memory = on(card, shape), serving_memory(card, shape, "bf16", 1)
+    lengths = RequestShape("all", prompt, output)
+    limit = batch_limit(card, Asked(None), memory, replica, lengths)
+    assert limit * sequence <= max(memory.free_bytes, 0.0) * (1 + 1e-12)
+
+
+@few
+@given(models(), CARDS, LENGTHS, st.integers(1, 4000), st.integers(1, 128), st.floats(0.01, 0.9), st.floats(0.0, 0.05))
+def test_e21_latency_grows_with_the_prompt_and_with_utilisation(
+    shape: LlmArchitecture, card: Gpu, lengths: RequestShape, more: int, batch: int, busy: float, busier: float
+) -> None:
+    """A longer prompt never comes sooner, in whole deployments or stages; a fuller replica never waits less."""
+    longer, replica = replace(lengths, prompt=lengths.prompt + more), on(card, shape)
+    points = [operating_point(replica, one, batch) for one in (lengths, longer)]
+    assert points[0].ttft_s <= points[1].ttft_s
+    assert points[0].end_to_end_s <= points[1].end_to_end_s
+    stages = [prefill_point(replica, one, batch, 1e10).ttft_s for one in (lengths, longer)]
+    assert stages[0] <= stages[1]
+    residence = points[0].seconds.total * batch
+    waits = [waiting_percentile_s(share, batch, residence) for share in (busy, busy + busier)]
+    assert waits[0] <= waits[1]

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.load import load_catalog
-from optimizer.estimator.architecture import architecture_of, counted_parameters
+from optimizer.estimator.architecture import architecture_of, counted_parameters, expert_parameters
 from optimizer.estimator.inference import RequestShape, decode_step, prefill_time
 from optimizer.estimator.kernels import kernel_for, link_of
 from optimizer.estimator.layouts import legal_tensor_parallel_sizes
@@ -11,8 +11,9 @@ from optimizer.estimator.memory import kv_bytes_per_token, largest_batch_in_memo
 from optimizer.estimator.roofline import replica_of
 from optimizer.estimator.sizing import gpus_for, whole_gpus
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
-from optimizer.estimator.training_memory import TrainingPlan, training_state_bytes
+from optimizer.estimator.training_memory import TrainingPlan, training_memory, training_state_bytes
 from optimizer.estimator.workloads import InlineModel
+from optimizer.model.entities import occupied_gpus
 from tests.estimator.builders import A100, H100, H200, LLAMA_7B, LLAMA_70B, MIXTRAL, RTX_4090, gpu, model
 
 
@@ -199,3 +200,56 @@ def test_whole_requests_are_counted_down() -> None:
     tokens = 127_626 * 16
     assert tokens == 2_042_016
     assert largest_batch_in_memory(tokens * 57_344, 2_048 * 57_344) == 997
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "gpus", "size", "replicas"), [(40, 8, 6, 2, 3), (28, 4, 8, 4, 2), (32, 32, 3, 2, 1)]
+)
+def test_gpus_that_no_group_may_use_together_hold_several_replicas(
+    heads: int, kv_heads: int, gpus: int, size: int, replicas: int
+) -> None:
+    """B067, B068, B070: six GPUs share 40 heads as three pairs, eight share 28 as two fours, three keep one."""
+    legal = legal_tensor_parallel_sizes(model(attention_heads=heads, kv_heads=kv_heads), gpus)
+    assert size in legal
+    assert gpus not in legal
+    assert gpus // size == replicas
+    assert occupied_gpus(size, gpus) == gpus / replicas
+
+
+def test_tokens_in_ten_gibibytes() -> None:
+    """B052: 147,456 B per token leave 72,817 tokens in 10 GiB, not 116,508."""
+    wide = model(layers=36, hidden_size=2560, kv_heads=8)
+    assert largest_batch_in_memory(10 * 2**30, kv_bytes_per_token(wide, "fp16")) == 72_817
+
+
+def test_weights_are_no_faster_than_the_memory_that_holds_them() -> None:
+    """B074: tokens/s of one stream ≤ bandwidth ÷ bytes read; experts that are not touched are not read."""
+    kernel = kernel_for(A100, "bf16")
+    assert kernel is not None
+    replica = replica_of(A100, MIXTRAL, "bf16", "fp16", kernel, 2)
+    read = replica.dense_weight_bytes + replica.expert_weight_bytes * 2 / 8
+    rate = 1 / decode_step(replica, RequestShape("all", 100, 100), 1, 0.0).total
+    assert rate < 2 * 2039e9 / read < 2 * 2039e9 / replica.dense_weight_bytes
+
+
+def test_throughput_of_many_streams_is_no_multiple_of_one() -> None:
+    """B076: 64 streams of 70B on four H100 give many times one stream's tokens/s, and less than 64 times."""
+    kernel = kernel_for(H100, "bf16")
+    assert kernel is not None
+    replica = replica_of(H100, LLAMA_70B, "bf16", "fp16", kernel, 4)
+    one, many = (b / decode_step(replica, RequestShape("all", 500, 200), b, 0.0).total for b in (1, 64))
+    assert 20 * one < many < 64 * one
+
+
+def test_experts_divide_by_expert_parallelism_and_the_rest_by_tensor_parallelism() -> None:
+    """B064: 80e9 of experts at EP 4 and 10e9 else at TP 8 are 21.25e9 parameters per GPU, not 11.25e9."""
+    found = InlineModel.model_validate({"architecture": {
+        "layers": 10, "hidden": 1000, "heads": 8, "ffn": 1000, "vocabulary": 1000, "experts": 8,
+        "expert_ffn": 333_333, "parameters": 90e9,
+    }})  # fmt: skip
+    shape = architecture_of(found)
+    routed = expert_parameters(shape)
+    assert routed == pytest.approx(80e9, rel=1e-5)
+    held = training_memory(plan(model=shape, sharding="none", expert_parallel=4), 8, 1)["weights"] / 2
+    assert held == pytest.approx((90e9 - routed) / 8 + routed / 4)
+    assert held == pytest.approx(21.25e9, rel=1e-5)

@@ -1,10 +1,12 @@
 """Edges of time, size and price, where averages, tolerances and rounding would give a wrong plan unnoticed."""
 
+import gc
 import math
 from typing import Any
 
 import pytest
 
+from optimizer.model.build import collection_paused
 from optimizer.solve import solve
 from optimizer.solver.milp import SolverSettings
 from tests.model.builders import (
@@ -373,3 +375,19 @@ def test_rates_by_slice_keep_the_mean() -> None:
     slices = [{"name": "day", "share_of_hours": 0.5}, {"name": "night", "share_of_hours": 0.5}]
     workload = service(rate=10.0, traffic={"by_slice": {"day": 1.0, "night": 0.25}})
     assert close(least_cost(problem([workload], [on_demand()], [serves()], slices=slices)), YEAR / 2 * (16 + 4))
+
+
+def test_building_leaves_the_garbage_collector_as_it_was() -> None:
+    """It pauses while a model is built, also one that fails, and stays off where it was off."""
+    with pytest.raises(ValueError, match="wrong"), collection_paused():
+        assert not gc.isenabled()
+        msg = "wrong"
+        raise ValueError(msg)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collection_paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import highspy
+import pulp
 import pytest
 
 from optimizer.errors import SolverError
@@ -270,8 +272,7 @@ def test_the_scale_of_the_objective_changes_nothing() -> None:
 def loaded(settings: SolverSettings) -> Any:
     """HiGHS as configured for a small model."""
     small = model([(None, True)], [([(0, 1.0)], ">=", 1.0)], {0: 1.0})
-    problem, variables = small.to_pulp()
-    return milp._load(problem, variables, settings, 1)[0]
+    return milp.load(small, small.arrays(), settings)
 
 
 def test_settings_arrive() -> None:
@@ -311,14 +312,14 @@ def test_threads_may_differ_within_a_process() -> None:
 def test_a_solved_model_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of solves in one process keep nothing of HiGHS alive."""
     seen: list[weakref.ref[Any]] = []
-    load = milp._load
+    load = milp.load
 
     def recorded(*given: Any) -> Any:
-        highs, order = load(*given)
+        highs = load(*given)
         seen.append(weakref.ref(highs))
-        return highs, order
+        return highs
 
-    monkeypatch.setattr(milp, "_load", recorded)
+    monkeypatch.setattr(milp, "load", recorded)
     solve_model(model([(None, True)], [([(0, 3.0)], ">=", 10.0)], {0: 1.0}), PROVEN)
     gc.collect()
     assert [one() for one in seen] == [None]
@@ -376,3 +377,48 @@ def test_b094_rows_hold_plain_floats() -> None:
 def test_relative_gap(cost: float, bound: float, gap: float) -> None:
     """(cost − bound) ÷ |cost|, and 0 for two numbers that are one but for rounding."""
     assert relative_gap(cost, bound) == pytest.approx(gap)
+
+
+def lp_of(highs: Any) -> tuple[list[float], list[float], list[tuple[float, ...]], list[dict[int, float]]]:
+    """Prices, upper bounds, rows' bounds and rows' coefficients as HiGHS holds them."""
+    lp = highs.getLp()
+    rows: list[dict[int, float]] = [{} for _ in range(lp.num_row_)]
+    matrix = lp.a_matrix_
+    by_row = matrix.format_ != highspy.MatrixFormat.kColwise
+    for major in range(len(matrix.start_) - 1):
+        for place in range(matrix.start_[major], matrix.start_[major + 1]):
+            row, column = (major, matrix.index_[place]) if by_row else (matrix.index_[place], major)
+            rows[row][column] = matrix.value_[place]
+    bounds = list(zip(lp.row_lower_, lp.row_upper_, strict=True))
+    return list(lp.col_cost_), list(lp.col_upper_), bounds, rows
+
+
+def test_highs_gets_the_model_that_pulp_holds() -> None:
+    """Prices, bounds, integrality, rows and coefficients of the arrays are those of PuLP's own export."""
+    columns: list[tuple[float | None, bool]] = [(None, True), (7.0, False), (None, False), (1.0, True)]
+    rows = [
+        ([(0, 3.0), (1, -2.0)], "<=", 10.0),
+        ([(2, 1e-3), (3, 5.0), (0, 1.0)], ">=", -4.0),
+        ([(1, 1.0), (3, 2e5)], "=", 0.0),
+    ]
+    made = model(columns, rows, {0: 2.0, 3: -7.5}, objective_scale=4.0)
+    highs = milp.load(made, made.arrays(), PROVEN)
+    problem, variables = made.to_pulp()
+    solver = pulp.HiGHS(msg=False, output_flag=False)
+    solver.createAndConfigureSolver(problem)
+    solver.buildSolverModel(problem)
+    listed = problem.exported_variables() if milp.PULP_4 else problem.variables()
+    assert [v.name for v in listed] == [v.name for v in variables]
+    assert lp_of(highs) == lp_of(problem.solverModel)
+    wanted = [highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous for _, whole in columns]
+    assert list(highs.getLp().integrality_) == list(problem.solverModel.getLp().integrality_) == wanted
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_the_number_outside_the_safe_range_is_named(bad: float) -> None:
+    """A coefficient, a right-hand side or a price: the row or variable is told."""
+    good: tuple[Terms, str, float] = ([(0, 1.0)], "<=", 1.0)
+    with pytest.raises(SolverError, match=r"^row \w+.* has a number outside the solver's safe range: "):
+        model([(None, False)], [good, ([(0, bad)], "<=", 1.0)], {0: 1.0}).arrays()
+    with pytest.raises(SolverError, match=r"^the price of .* is outside the solver's safe range: "):
+        model([(None, False)], [good], {0: bad}).arrays()

@@ -379,10 +379,15 @@ def test_rates_by_slice_keep_the_mean() -> None:
 
 def test_building_leaves_the_garbage_collector_as_it_was() -> None:
     """It pauses while a model is built, also one that fails, and stays off where it was off."""
-    with pytest.raises(ValueError, match="wrong"), collection_paused():
+
+    @collection_paused()
+    def failing() -> None:
         assert not gc.isenabled()
         msg = "wrong"
         raise ValueError(msg)
+
+    with pytest.raises(ValueError, match="wrong"):
+        failing()
     assert gc.isenabled()
     gc.disable()
     try:

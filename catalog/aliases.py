@@ -67,10 +67,9 @@ class AliasTable:
             self._add(alias, target)
         self._own: dict[Key, str] = {key: row_id for row_id in self._ids for key in self._keys(row_id)}
         self._names.update({row_id.casefold(): row_id for row_id in self._ids})
-        self._others: dict[Key, list[str]] = {}
+        self._others: dict[str, list[str]] = {}
         for other, target in others:
-            for key in self._keys(other):
-                self._others.setdefault(key, []).extend([target] if target else [])
+            self._others.setdefault(other, []).extend([target] if target else [])
 
     def resolve(self, name: str) -> str:
         """The id that `name` means. Raises AmbiguousNameError with the choices, or UnknownNameError."""
@@ -92,10 +91,13 @@ class AliasTable:
         return ()
 
     def suggestions(self, name: str) -> tuple[str, ...]:
-        """Up to three ids whose names look like `name`; first what it means with its digits written as digits."""
-        for key in self._keys(name):
-            if key in self._others:
-                return tuple(dict.fromkeys(self._others[key]))
+        """Up to three ids whose names look like `name`; first what it means with its digits written as digits.
+
+        A name that holds all words of one of `others` is that product: what is to be offered for it, or nothing.
+        """
+        others = [targets for other, targets in self._others.items() if self._holds(name, other)]
+        if others or not self._words(name):
+            return tuple(dict.fromkeys(target for targets in others for target in targets))
         meant = self.candidates(_with_digits(name))
         near = difflib.get_close_matches(_with_digits(name), self._names, n=6, cutoff=0.6)
         near += difflib.get_close_matches(name.casefold(), self._names, n=6, cutoff=0.6)
@@ -110,12 +112,19 @@ class AliasTable:
             self._targets.setdefault(key, {})[target] = None
         self._names.setdefault(alias.casefold(), target)
 
+    def _holds(self, name: str, other: str) -> bool:
+        """Whether `name` has all words of `other`, or is the same without separators."""
+        return set(self._words(other)) <= set(self._words(name)) or self._keys(other)[1] == self._keys(name)[1]
+
+    def _words(self, name: str) -> list[str]:
+        return [word for word in _split(name) if word not in self._ignored]
+
     def _keys(self, name: str) -> tuple[Key, Key]:
-        words = [word for word in _words(name) if word not in self._ignored]
+        words = self._words(name)
         return tuple(sorted(words)), (re.sub(r"(?<!\d) | (?!\d)", "", " ".join(words)),)
 
 
-def _words(name: str) -> list[str]:
+def _split(name: str) -> list[str]:
     """Lower-case words of the last part of a path; socket generations (SXM4, SXM5) count as SXM."""
     words = re.findall(r"[a-z0-9]+", re.sub(r"(\d)\.(\d)", r"\1point\2", name.casefold().rsplit("/", 1)[-1]))
     return ["sxm" if re.fullmatch(r"sxm\d", word) else word for word in words]

@@ -68,6 +68,12 @@ def test_ambiguous_names_are_refused_with_the_choices(name: str, choices: tuple[
     assert CATALOG.gpu_candidates(name) == choices
 
 
+def test_an_h800_is_known_and_a_pcie_h200_is_the_nvl() -> None:
+    """The export variant has a row; H200 for PCIe slots is sold as NVL only."""
+    assert CATALOG.gpu_id("H800") == "H800-SXM"
+    assert CATALOG.gpu_id("H200 PCIe") == "H200-NVL"
+
+
 def test_l40_and_l40s_are_different_gpus() -> None:
     """One letter apart, but half the tensor rate."""
     assert CATALOG.gpu("l40").gpu_id == "L40"
@@ -94,6 +100,20 @@ def test_a_near_miss_gets_a_suggestion(name: str, suggestion: str) -> None:
         ("Quadro RTX 6000", ()),
         ("NVIDIA Quadro RTX-6000", ()),
         ("Quadro RTX 8000", ()),
+        ("A800", ("A100-80GB-SXM", "A100-80GB-PCIe")),
+        ("NVIDIA A800-SXM4-80GB", ("A100-80GB-SXM", "A100-80GB-PCIe")),
+        ("H800 PCIe", ()),
+        ("H20-141GB", ("H20",)),
+        ("GeForce RTX 3080 Ti", ()),
+        ("rtx3080", ()),
+        ("RTX 4090 D", ()),
+        ("L20", ()),
+        ("A30", ()),
+        ("B100", ()),
+        ("MI210", ()),
+        ("TPU v4", ()),
+        ("Trainium", ()),
+        ("GPU", ()),
     ],
 )
 def test_what_is_offered_is_what_was_meant_first_and_never_another_product(

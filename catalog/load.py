@@ -77,7 +77,7 @@ class Catalog:
 
     def gpu_candidates(self, name: str) -> tuple[str, ...]:
         """All GPU ids that a name may mean: one, several ("A100") or none."""
-        return self._gpu_aliases.candidates(name)
+        return (name,) if name in self._gpu_table.rows else self._gpu_aliases.candidates(name)
 
     def resolve_gpu(
         self,

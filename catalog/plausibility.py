@@ -6,7 +6,7 @@ public catalogs have made (docs/catalog.md lists them).
 
 import re
 import statistics
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -100,20 +100,6 @@ def check_catalog(
     if wanted is None:
         found += unknown_alias_targets(catalog)
     return sorted(found, key=lambda finding: (finding.file, finding.line, finding.severity, finding.code))
-
-
-def offers_worth_a_look(catalog: Catalog, offer_ids: Collection[str], today: date) -> list[tuple[str, Finding]]:
-    """Findings about the price of some offers, with their ids: what a buyer should know before relying on them."""
-    ids = set(offer_ids)
-    chosen = {offer.gpu_id for offer in catalog.offers() if offer.offer_id in ids}
-    if not chosen:
-        return []
-    market = catalog.offers(chosen)
-    known = {gpu.gpu_id: gpu for gpu in catalog.gpus()}
-    stock = Stock((), market, (), market, known, today, STALE_DAYS)
-    names = {(o.ref.file, o.ref.line): o.offer_id for o in market if o.offer_id in ids}
-    found = [finding for rule in PRICE_RULES for finding in rule(stock)]
-    return [(names[f.file, f.line], f) for f in found if (f.file, f.line) in names]
 
 
 def per_gpu(offer: CloudOffer) -> float:
@@ -393,5 +379,3 @@ RULES: tuple[Callable[[Stock], Iterator[Finding]], ...] = (
     doubtful_gpus,
     old_prices,
 )
-PRICE_RULES = (spot_is_a_floor, far_from_the_median, price_not_scaled, gpu_mixup, old_prices)
-"""Rules that say whether the price of a single offer is one to rely on."""

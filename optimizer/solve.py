@@ -10,7 +10,7 @@ from typing import Any
 
 import optimizer
 from catalog import Catalog
-from catalog.plausibility import offers_worth_a_look
+from catalog.doubts import prices_worth_a_look
 from optimizer.model.build import Milp, build
 from optimizer.plan import Plan, named_record
 from optimizer.prepare import Prepared, prepare
@@ -175,8 +175,8 @@ def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
 
 def _price_notes(parts: dict[str, Any], catalog: Catalog) -> tuple[str, ...]:
     """A line for every price in the plan that the catalog's own check doubts."""
-    used = {entry.option for key in ("acquisitions", "rentals") for entry in parts.get(key, ())}
-    doubts = offers_worth_a_look(catalog, used, datetime.now(UTC).date()) if used else ()
+    used = {entry.option: entry.gpu for key in ("acquisitions", "rentals") for entry in parts.get(key, ())}
+    doubts = prices_worth_a_look(catalog, used, datetime.now(UTC).date()) if used else ()
     return tuple(f"price of {name}: {doubt.message} (see `gpumix catalog check`)" for name, doubt in doubts)
 
 

@@ -2,11 +2,12 @@
 
 import datetime
 import json
+import pathlib
 
 import pytest
 
 from catalog import load_catalog
-from catalog.plausibility import offers_worth_a_look
+from catalog.doubts import prices_worth_a_look
 from optimizer.problem.load import parse_problem
 from optimizer.report.plan import plan_sections
 from optimizer.report.sections import markdown
@@ -14,6 +15,7 @@ from optimizer.solve import solve
 from tests.report.report_cases import TINY
 
 CATALOG = load_catalog()
+PACKAGED = pathlib.Path(__file__).parents[2] / "catalog"
 
 
 def page(document):
@@ -23,15 +25,62 @@ def page(document):
 def test_only_offers_asked_for_are_looked_at():
     """Findings carry the ids of the offers, and those of others are not given."""
     today = datetime.date(2026, 12, 1)
-    every = [offer.offer_id for offer in CATALOG.offers()]
-    found = offers_worth_a_look(CATALOG, every, today)
+    every = {offer.offer_id: offer.gpu_id for offer in CATALOG.offers()}
+    found = prices_worth_a_look(CATALOG, every, today)
     assert found
     name, doubt = found[0]
-    assert next(finding for _, finding in offers_worth_a_look(CATALOG, [name], today)) == doubt
-    assert {one for one, _ in offers_worth_a_look(CATALOG, [name], today)} == {name}
-    assert offers_worth_a_look(CATALOG, ["own A"], today) == []
-    far = offers_worth_a_look(CATALOG, every, today + datetime.timedelta(days=2000))
+    alone = prices_worth_a_look(CATALOG, {name: every[name]}, today)
+    assert next(finding for _, finding in alone) == doubt
+    assert {one for one, _ in alone} == {name}
+    assert prices_worth_a_look(CATALOG, {"own A": "H100-80GB-SXM", "own B": "a GPU of one's own"}, today) == []
+    far = prices_worth_a_look(CATALOG, every, today + datetime.timedelta(days=2000))
     assert {finding.code for _, finding in far} >= {"stale", "undated"}
+
+
+HEADER = (
+    "offer_id,provider,region,instance_type,gpu_id,gpus_per_node,purchase_option,term_months,price_usd_per_node_hour,"
+    "upfront_usd_per_node,billing_step,vcpus,ram_gib,confidence,source,priced_on,notes"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "rows"),
+    [
+        ("reserved-dearer", ["x,acme,r,n,L4,1,reserved,12,1,0,hour,,,read,a list,2026-11-01,",
+                             "y,acme,r,n,L4,1,on-demand,,0.8,0,hour,,,read,a list,2026-11-01,"]),
+        ("spot-not-cheaper", ["x,acme,r,n,L4,1,spot,,0.9,0,hour,,,read,a list,2026-11-01,",
+                              "y,acme,r,n,L4,1,on-demand,,0.8,0,hour,,,read,a list,2026-11-01,"]),
+        ("count-of-node", ["x,aws,r,g6.48xlarge,L4,4,on-demand,,9,0,hour,,,read,a list,2026-11-01,"]),
+        ("count-over-node", ["x,acme,r,n,L4,9,on-demand,,9,0,hour,,,read,a list,2026-11-01,"]),
+        ("bigger-node-cheaper", ["x,acme,r,big,L4,8,on-demand,,4,0,hour,,,read,a list,2026-11-01,",
+                                 "y,acme,r,small,L4,4,on-demand,,7,0,hour,,,read,a list,2026-11-01,"]),
+        ("smaller-node-dearer", ["x,acme,r,small,L4,1,on-demand,,1,0,hour,,,read,a list,2026-11-01,",
+                                 "y,acme,r,big,L4,2,on-demand,,1.2,0,hour,,,read,a list,2026-11-01,"]),
+        ("tier-mix", ["y,acme,r,n,L4,1,on-demand,,0.8,0,hour,,,read,a list,2026-11-01,",
+                      "x,acme,r,n,L4,1,on-demand,,0.9,0,hour,,,read,a list,2026-11-01,"]),
+        ("price-not-scaled", ["x,acme,r,big,L4,8,on-demand,,0.8,0,hour,,,read,a list,2026-11-01,",
+                              "y,acme,r,n,L4,1,on-demand,,0.8,0,hour,,,read,a list,2026-11-01,"]),
+        ("low-price", ["x,acme,r,n,L4,1,on-demand,,0.01,0,hour,,,read,a list,2026-11-01,"]),
+        ("stale", ["x,acme,r,n,L4,1,on-demand,,0.8,0,hour,,,read,a list,2025-11-01,"]),
+    ],
+)  # fmt: skip
+def test_a_plan_shows_what_the_check_of_prices_finds(tmp_path, code, rows):
+    """Each finding of `catalog check` about an offer is told of a plan that uses it."""
+    path = tmp_path / "acme.csv"
+    path.write_text("\n".join([HEADER, *rows]), encoding="utf-8")
+    catalog = CATALOG.with_price_files({"acme.csv": path})
+    found = prices_worth_a_look(catalog, {"x": "L4"}, datetime.date(2026, 12, 1))
+    assert code in [finding.code for _, finding in found]
+
+
+def test_a_doubtful_server_is_told(tmp_path):
+    """A server at a fifth of the others' price per GPU is worth a look when a plan buys it."""
+    for name in ("gpus.csv", "aliases.csv", "servers.csv"):
+        (tmp_path / name).write_bytes((PACKAGED / name).read_bytes())
+    text = (tmp_path / "servers.csv").read_text(encoding="utf-8")
+    (tmp_path / "servers.csv").write_text(text.replace("l4-1x,L4,1,8500", "l4-1x,L4,1,500"), encoding="utf-8")
+    found = prices_worth_a_look(load_catalog(tmp_path), {"l4-1x": "L4"}, datetime.date(2026, 12, 1))
+    assert [(name, finding.code) for name, finding in found] == [("l4-1x", "low-price")]
 
 
 def test_a_doubtful_price_in_the_plan_is_told():

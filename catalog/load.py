@@ -59,6 +59,11 @@ class Catalog:
         return Catalog(self._directory, self._label, {**self._price_files, **files}, only_price_files=only)
 
     @property
+    def is_packaged(self) -> bool:
+        """Whether the tables are those that come with the package, price files aside."""
+        return self._directory is DEFAULT_DIRECTORY
+
+    @property
     def price_files(self) -> tuple[str, ...]:
         """Names of the price files laid over the catalog."""
         return tuple(self._price_files)
@@ -111,15 +116,19 @@ class Catalog:
         """All model ids that a name may mean."""
         return self._model_aliases.candidates(name)
 
-    def offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
-        """Cloud offers with one of `gpus` (names or ids; all offers for None), by provider, then of price files."""
+    def offers(self, gpus: Collection[str] | None = None, *, as_written: bool = False) -> tuple[CloudOffer, ...]:
+        """Cloud offers with one of `gpus` (names or ids; all offers for None), by provider, then of price files.
+
+        With `as_written` the names are taken for ids, and one that the catalog lacks is that of a GPU of the buyer's
+        own, which only price files can have.
+        """
+        wanted = self._ids(gpus, as_written=as_written)
         if self._only_price_files:
-            return self.price_file_offers(gpus)
-        wanted = self._ids(gpus)
+            return self._price_file_offers(wanted)
         replaced = {offer_id for table in self._price_tables for offer_id in table.rows}
         tables = (table for table in self._offer_tables if wanted is None or table.mentions(wanted))
         packaged = (offer for table in tables for offer in table.where("gpu_id", wanted))
-        return (*(offer for offer in packaged if offer.offer_id not in replaced), *self.price_file_offers(gpus))
+        return (*(offer for offer in packaged if offer.offer_id not in replaced), *self._price_file_offers(wanted))
 
     def provider_files(self) -> tuple[str, ...]:
         """Providers by the names of their files (`offers/<provider>.csv`), without reading any."""
@@ -127,7 +136,9 @@ class Catalog:
 
     def price_file_offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
         """Offers of the price files only. Of an id in several files the last file's row stands."""
-        wanted = self._ids(gpus)
+        return self._price_file_offers(self._ids(gpus))
+
+    def _price_file_offers(self, wanted: Collection[str] | None) -> tuple[CloudOffer, ...]:
         found = (offer for table in self._price_tables for offer in table.where("gpu_id", wanted))
         return tuple({offer.offer_id: offer for offer in found}.values())
 
@@ -146,9 +157,11 @@ class Catalog:
                 found.setdefault(row[column], (name, row.line))
         return found
 
-    def servers(self, gpus: Collection[str] | None = None) -> tuple[ServerOffer, ...]:
-        """Servers on sale with one of `gpus` (names or ids; all servers for None)."""
-        return () if self._only_price_files else self._server_table.where("gpu_id", self._ids(gpus))
+    def servers(self, gpus: Collection[str] | None = None, *, as_written: bool = False) -> tuple[ServerOffer, ...]:
+        """Servers on sale with one of `gpus` (names or ids, or ids `as_written`; all servers for None)."""
+        if self._only_price_files:
+            return ()
+        return self._server_table.where("gpu_id", self._ids(gpus, as_written=as_written))
 
     def unknown_alias_targets(self) -> Iterator[tuple[str, str, str]]:
         """Kind, name and target of every alias that leads nowhere."""
@@ -225,8 +238,8 @@ class Catalog:
             return []
         return sorted((path for path in folder.iterdir() if path.name.endswith(".csv")), key=lambda path: path.name)
 
-    def _ids(self, gpus: Collection[str] | None) -> frozenset[str] | None:
-        return None if gpus is None else frozenset(self.gpu_id(name) for name in gpus)
+    def _ids(self, gpus: Collection[str] | None, *, as_written: bool = False) -> frozenset[str] | None:
+        return None if gpus is None else frozenset(name if as_written else self.gpu_id(name) for name in gpus)
 
     def _table(self, name: str, layout: Layout[Record]) -> Table[Record]:
         return Table(*self._place(name), layout)

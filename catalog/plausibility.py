@@ -357,7 +357,8 @@ def old_prices(stock: Stock) -> Iterator[Finding]:
         if day is None:
             yield _about(offer.ref, WARNING, "undated", "date unknown: fails every age limit")
         elif day > stock.today:
-            yield _about(offer.ref, WARNING, "future", f"priced on {day}, a day to come")
+            severity = WARNING if offer.ref.file.startswith("catalog/") else ERROR
+            yield _about(offer.ref, severity, "future", f"priced on {day}, a day to come")
         elif (stock.today - day).days > stock.stale_days:
             yield _about(offer.ref, WARNING, "stale", f"priced on {day}, {(stock.today - day).days} days ago")
 

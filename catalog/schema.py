@@ -63,6 +63,11 @@ class Gpu:
         return 2 * self.link_gb_per_s
 
     @property
+    def is_tpu(self) -> bool:
+        """Whether it is a TPU: the estimator has no model of these (a torus, another compiler), only measurements."""
+        return self.link_kind == "ici"
+
+    @property
     def host_gb_per_s(self) -> float:
         """`pcie_gb_per_s` of a GPU that has one. Raises ValueError for one that has not (a TPU)."""
         if self.pcie_gb_per_s is None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from catalog import Catalog
-from catalog.schema import Gpu, ResaleValue, SourceRef, TypicalDiscount
+from catalog import Catalog, CatalogFileError
+from catalog.schema import CloudOffer, Gpu, ResaleValue, ServerOffer, SourceRef, TypicalDiscount
 from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates
@@ -49,8 +49,9 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     _check_price_files(problem, catalog)
     day = today or datetime.now(UTC).date()
     wanted = None if problem.options.gpus is None else set(problem.options.gpus)
-    offers = catalog.offers(wanted) if problem.options.has_offers else ()
-    servers = catalog.servers(wanted) if problem.options.catalog and problem.site else ()
+    offers = catalog.offers(wanted, as_written=True) if problem.options.has_offers else ()
+    servers = catalog.servers(wanted, as_written=True) if problem.options.catalog and problem.site else ()
+    _check_days((*offers, *servers), catalog, day)
     named = {q.gpu for q in problem.options.quotes} | {e.gpu for e in problem.options.existing}
     named |= {o.gpu_id for o in offers} | {s.gpu_id for s in servers}
     gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
@@ -83,6 +84,22 @@ def _check_price_files(problem: Problem, catalog: Catalog) -> None:
         msg = f"price files that are not at hand: {', '.join(missing)}"
         hint = "put them back where they were, unchanged, or solve the problem file anew"
         raise ProblemFileError([Finding(msg, path="options.price_files", hint=hint)])
+
+
+def _check_days(rows: Iterable[CloudOffer | ServerOffer], catalog: Catalog, today: date) -> None:
+    """No price of a catalog of the buyer's own is of a day to come: it would pass every limit on age.
+
+    The packaged catalog is left alone, lest a clock that is slow make it unusable.
+
+    Raises
+    ------
+    CatalogFileError
+        Naming the first such price.
+    """
+    for row in () if catalog.is_packaged else rows:
+        if row.ref.date is not None and row.ref.date > today:
+            msg = f"{row.ref.date} is still to come (today is {today}, UTC); write the day on which the price was read"
+            raise CatalogFileError(row.ref.file, row.ref.line, "priced_on", msg)
 
 
 def _gpu_records(problem: Problem, catalog: Catalog, names: Iterable[str]) -> Iterable[Gpu]:

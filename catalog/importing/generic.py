@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 
 from catalog.checks import BILLING_STEPS, PURCHASE_OPTIONS
 from catalog.errors import CatalogFileError
+from catalog.importing.basis import Basis, price_basis
 from catalog.importing.cells import memory_sizes, number, optional_number, whole_count
 from catalog.importing.headers import Header
 from catalog.importing.names import Clues, GpuMatcher, Match
@@ -17,7 +18,7 @@ OPTIONAL = (
     "gpus_per_node", "instance_type", "region", "purchase_option", "per", "currency", "gpu_memory_gb", "term_months",
     "upfront", "billing_step", "vcpus", "ram_gib", "priced_on", "source", "notes",
 )  # fmt: skip
-"""Our columns: `price` is USD per hour and, as `per` says, per node (the default) or per GPU."""
+"""Our columns: `price` is USD per node and hour, or as `per` says (gpu, node-month, gpu-year …); `upfront` per node."""
 _OPTION_WORDS = {
     "": "on-demand", "ondemand": "on-demand", "payasyougo": "on-demand", "paygo": "on-demand", "list": "on-demand",
     "preemptible": "spot", "interruptible": "spot", "committed": "committed-use", "commitment": "committed-use",
@@ -77,11 +78,17 @@ def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRu
         said = f"{price:g} is negative" if price else cells["price"] or "no price"
         run.drop(line, "no-price", f"{cells['gpu']}: {said}")
         return None
+    basis = price_basis(cells.get("per", "")) or run.settings.basis
+    gpu = _gpu(line, cells, count, matcher, run)
+    if not gpu.gpu_id:
+        return None
+    price *= (gpu.count if basis.per_gpu else 1) / basis.hours
     if not LOWEST_PRICE <= price <= HIGHEST_PRICE:
         run.drop(line, "price-out-of-range", f"{cells['gpu']}: {cells['price']}")
         return None
-    gpu = _gpu(line, cells, count, matcher, run)
-    return _offer(line, cells, gpu, price * _times(cells.get("per", ""), gpu.count)) if gpu.gpu_id else None
+    if basis.term_months and _option(cells.get("purchase_option", "")) == "on-demand":
+        run.remark(line, "reservation", f"{cells['gpu']}: {cells['price']} per {basis.billing_step}")
+    return _offer(line, cells, gpu, price, basis)
 
 
 def _gpu(line: int, cells: Mapping[str, str], count: int, matcher: GpuMatcher, run: ImportRun) -> Match:
@@ -94,20 +101,13 @@ def _gpu(line: int, cells: Mapping[str, str], count: int, matcher: GpuMatcher, r
     return match
 
 
-def _times(per: str, count: int) -> int:
-    word = per.casefold().removeprefix("per").strip(" -_/")
-    if word in ("", "node", "instance", "vm", "server"):
-        return 1
-    if word in ("gpu", "card", "accelerator"):
-        return count
-    msg = f'per is "{per[:40]}"; write node or gpu'
-    raise ValueError(msg)
-
-
-def _offer(line: int, cells: Mapping[str, str], gpu: Match, price: float) -> PriceRow:
+def _offer(line: int, cells: Mapping[str, str], gpu: Match, price: float, basis: Basis) -> PriceRow:
     option = _option(cells.get("purchase_option", ""))
     extra = {name: cells.get(name, "") for name in ("source", "notes", "priced_on", "billing_step", "term_months")}
     extra["upfront_usd_per_node"] = cells.get("upfront", "")
+    if basis.term_months and option == "on-demand":
+        option, extra["term_months"] = "reserved", extra["term_months"] or str(basis.term_months)
+    extra["billing_step"] = extra["billing_step"] or basis.billing_step
     _check(extra, option)
     name = cells.get("instance_type") or f"{gpu.count}x-{gpu.gpu_id}"
     return PriceRow(

@@ -15,6 +15,9 @@ from catalog.memory_sizes import sizes_of_gb
 REQUIRED = ("instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
 OPTIONAL = ("cpu", "memory", "gpu_vendor", "flags")
 
+WITH_DISK = ("vast",)
+"""Providers to whose prices gpuhunt adds that of the disk it asks for (providers/vastai.py)."""
+
 
 def read_gpuhunt(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None:
     """Add the offers of a gpuhunt catalog to `run`."""
@@ -48,9 +51,13 @@ def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRu
     match = _gpu(line, cells, count, memory, matcher, run)
     if not match.gpu_id:
         return None
+    disk = run.settings.provider in WITH_DISK
+    if disk:
+        run.remark(line, "disk-included", f"{instance}: {price:g}")
     return PriceRow(
         line, cells["location"], "", instance, match.gpu_id, match.count, "spot" if spot else "on-demand", price,
-        optional_number(cells.get("cpu", "")), optional_number(cells.get("memory", "")), flags=cells.get("flags", ""),
+        optional_number(cells.get("cpu", "")), optional_number(cells.get("memory", "")),
+        notes="price with disk" if disk else "", flags=cells.get("flags", ""),
     )  # fmt: skip
 
 

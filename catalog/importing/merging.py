@@ -9,10 +9,14 @@ from catalog.importing.offers import HIGHEST_PRICE, LOWEST_PRICE, ImportRun, Pri
 SAME_PRICE = 1e-6
 
 
+def scale(run: ImportRun) -> None:
+    """Turn the prices of a run into those of nodes, where its settings say that they are for GPUs."""
+    if run.settings.basis.per_gpu:
+        run.rows = [replace(row, price=round(row.price * row.gpus_per_node, 6)) for row in run.rows]
+
+
 def merge(run: ImportRun) -> None:
     """Settle what the rows of a run say together; changes `run`."""
-    if run.settings.per_gpu:
-        run.rows = [replace(row, price=round(row.price * row.gpus_per_node, 6)) for row in run.rows]
     run.rows = list(_with_possible_prices(run))
     run.rows = list(_one_per_offer(run))
     run.rows = list(_with_scaled_prices(run))

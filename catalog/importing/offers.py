@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 
+from catalog.importing.basis import PER_NODE_HOUR, Basis
+
 LOWEST_PRICE, HIGHEST_PRICE = 1e-6, 1e6
 """USD per hour: what is beyond them is no price of a node or GPU (another unit, a sum, a test entry)."""
 
@@ -41,6 +43,9 @@ REMARKS = {
     "spot-assumed": "spot price is half of on-demand: an assumption of gpuhunt for this provider",
     "spot-dearer": "spot price above on-demand",
     "memory-differs": "memory differs from the size this GPU is sold with",
+    "reservation": "price of a month or year: not to be had by the hour, hence a reservation of that time",
+    "disk-included": "price holds that of a disk, which gpuhunt adds for this provider",
+    "ram-of-gpus": "host memory equals that of the GPUs: taken as unknown",
     "summed": "price summed from host machine and GPUs",
     "scaled": "GPU price of one GPU times the count",
 }
@@ -49,13 +54,13 @@ REMARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Whose prices they are, of what day (None: unknown), and whether per node or per GPU."""
+    """Whose prices they are, of what day (None: unknown), and what they are for where the file does not say."""
 
     provider: str
     priced_on: date | None
     label: str
     """Name of the file in messages and sources."""
-    per_gpu: bool = False
+    basis: Basis = PER_NODE_HOUR
     columns: tuple[tuple[str, str], ...] = ()
     """For the form `csv`: pairs of our column and the file's."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from catalog.importing.generic import read_generic
 from catalog.importing.gpuhunt import read_gpuhunt
-from catalog.importing.merging import merge
+from catalog.importing.merging import merge, scale
 from catalog.importing.names import GpuMatcher
 from catalog.importing.offers import ImportRun, Settings
 from catalog.importing.skypilot import read_skypilot
@@ -22,6 +22,8 @@ def import_prices(form: str, data: bytes, settings: Settings, catalog: Catalog) 
     """
     run = ImportRun(settings)
     FORMS[form](read_table(data, settings.label), GpuMatcher(catalog, settings.provider), run)
+    if FORMS[form] is not read_generic:
+        scale(run)
     merge(run)
     run.dropped.sort(key=lambda note: note.line)
     run.remarks.sort(key=lambda note: note.line)

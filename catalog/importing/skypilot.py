@@ -20,6 +20,8 @@ REQUIRED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Reg
 OPTIONAL = ("SpotPrice", "vCPUs", "MemoryGiB", "GpuInfo", "AvailabilityZone")
 AUCTIONS = ("mithril", "akash")
 """Providers whose published spot price is the floor of an auction (skypilot-org/skypilot PR 9156)."""
+RAM_MISSTATED = ("runpod",)
+"""Providers whose host memory was filled with that of the GPUs (skypilot-org/skypilot PR 6824)."""
 SPLIT_CLOUD = "gcp"
 LEAST_SHARE_OF_DEAREST = 0.5
 """On-demand prices of regions differ by a third at most; below half of the dearest it is the price of a commitment."""
@@ -107,9 +109,13 @@ def _add(line: _Line, matcher: GpuMatcher, run: ImportRun, notes: str = "") -> N
         return
     if match.remark:
         run.remark(line.line, "memory-differs", match.remark)
+    ram_gib = line.ram_gib
+    if run.settings.provider in RAM_MISSTATED and ram_gib in (info_mib, *(count * size for size in sizes)):
+        run.remark(line.line, "ram-of-gpus", f"{line.instance}: {ram_gib:g}")
+        ram_gib = None
     base = PriceRow(
         line.line, line.region, line.zone, line.instance, match.gpu_id, match.count, "on-demand", 0.0, line.vcpus,
-        line.ram_gib, notes,
+        ram_gib, notes,
     )  # fmt: skip
     _add_prices(base, line, run)
 

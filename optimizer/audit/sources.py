@@ -50,7 +50,7 @@ class CatalogRows:
 
     def offers(self, problem: Problem) -> Sequence[CloudOffer]:
         """Cloud offers with the GPU types that the problem considers."""
-        return self.catalog.offers(_catalog_names(problem))
+        return self.catalog.offers(problem.options.gpus, as_written=True)
 
     def typical_discounts(self, problem: Problem) -> Sequence[TypicalDiscount]:
         """Discounts of the literature, where the problem asks for estimates."""
@@ -63,13 +63,7 @@ class CatalogRows:
 
     def servers(self, problem: Problem) -> Sequence[ServerOffer]:
         """Servers on sale, where there is a site to put them."""
-        return self.catalog.servers(_catalog_names(problem)) if problem.site else ()
-
-
-def _catalog_names(problem: Problem) -> list[str] | None:
-    """GPU types considered, without those that the problem describes itself; None for all."""
-    wanted = problem.options.gpus
-    return None if wanted is None else [name for name in wanted if name not in problem.gpus]
+        return self.catalog.servers(problem.options.gpus, as_written=True) if problem.site else ()
 
 
 def check_sources(answer: Answer, problem_file: Path | None, rows: CatalogRows, checker: Checker) -> None:

@@ -31,11 +31,15 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-class Basis(StrEnum):
+class PricePer(StrEnum):
     """What the prices of a file are for."""
 
     NODE = "node"
     GPU = "gpu"
+    NODE_MONTH = "node-month"
+    GPU_MONTH = "gpu-month"
+    NODE_YEAR = "node-year"
+    GPU_YEAR = "gpu-year"
 
 
 def _provider(name: str) -> str:
@@ -91,7 +95,9 @@ def import_(
     common: Common,
     provider: Annotated[str, typer.Option(metavar="NAME", callback=_provider, help="Whose prices they are.")],
     priced_on: Annotated[str, PricedOn],
-    price_per: Annotated[Basis, typer.Option(help="What a price of the file is for.")] = Basis.NODE,
+    price_per: Annotated[
+        PricePer, typer.Option(help="What a price of the file is for, where it does not say; months and years: csv.")
+    ] = PricePer.NODE,
     column: Annotated[
         list[str] | None,
         typer.Option(metavar="OURS=THEIRS", help="Name of a column in the file (csv), e.g. price='USD/h'; repeatable."),
@@ -105,15 +111,20 @@ def import_(
     2 a file that cannot be read.
     """
     from catalog.importing import Settings, import_prices
+    from catalog.importing.basis import Basis, price_basis
     from catalog.load import load_catalog
 
     pairs = tuple(_pair(text) for text in column or ())
     if pairs and form is not Form.CSV:
         msg = f"--column is for the form csv; {form} files name their columns themselves"
         raise typer.BadParameter(msg, param_hint="--column")
+    basis = price_basis(price_per) or Basis()
+    if basis.hours > 1 and form is not Form.CSV:
+        msg = f"prices of {form} files are per hour; write node or gpu"
+        raise typer.BadParameter(msg, param_hint="--price-per")
     check_distinct({"--out": common.out}, {"the price file": file})
     label = "<stdin>" if file == "-" else Path(file).name
-    settings = Settings(provider, _day(priced_on), label, price_per is Basis.GPU, pairs)
+    settings = Settings(provider, _day(priced_on), label, basis, pairs)
     run = import_prices(form, _read(file), settings, load_catalog(catalog))
     found = _Imported(run, form, _written(run, common.out))
     _tell(found, common)

@@ -19,7 +19,6 @@ from optimizer.estimator.inference import request_shapes
 from optimizer.estimator.jobs import analytic_batch, analytic_training, training_plan
 from optimizer.estimator.low_end import job_at_low_end, service_at_low_end
 from optimizer.estimator.measured import PER_GPU_RATES, Point, measured_jobs, measured_services, point_of
-from optimizer.estimator.roofline import has_analytic_model
 from optimizer.estimator.rules_of_thumb import service_operations
 from optimizer.estimator.search import Found, best_batches
 from optimizer.estimator.services import analytic_services
@@ -170,7 +169,7 @@ class WorkloadEstimator:
         if any(_covers_all(m) for m, _ in everywhere):
             return [], [], []
         gpu = self.field.gpus.get(name)
-        if gpu is None or self.workload.model is None or not has_analytic_model(gpu):
+        if gpu is None or self.workload.model is None or gpu.is_tpu:
             return [], [], [] if here else [self._nothing_known(name)]
         services, jobs, rejections = self._estimate_on(gpu)
         if self._calibration is not None:
@@ -202,7 +201,7 @@ class WorkloadEstimator:
     def _nothing_known(self, name: str) -> Rejection:
         if name not in self.field.gpus:
             reason, resource = f"no figures of {name} and no measurement of {self.workload.name} on it", "figures"
-        elif not has_analytic_model(self.field.gpus[name]):
+        elif self.field.gpus[name].is_tpu:
             reason, resource = (
                 f"no analytic model for {name}; give a measurement of {self.workload.name}",
                 "measurement",
@@ -213,7 +212,7 @@ class WorkloadEstimator:
 
     def _estimate_on(self, gpu: Gpu) -> Result:
         workload, model = self.workload, self.model()
-        if model is None or not has_analytic_model(gpu):
+        if model is None or gpu.is_tpu:
             return [], [], [self._nothing_known(gpu.gpu_id)]
         largest = max(self.field.sizes(gpu))
         if workload.estimate_by == "rule-of-thumb":
@@ -232,7 +231,7 @@ class WorkloadEstimator:
         if self._found is None:
             allowed = service.gpus
             gpus = [gpu for name, gpu in self.field.gpus.items() if allowed is None or name in allowed]
-            gpus = [gpu for gpu in gpus if has_analytic_model(gpu)]
+            gpus = [gpu for gpu in gpus if not gpu.is_tpu]
             self._found = best_batches(service, model, [(gpu, max(self.field.sizes(gpu))) for gpu in gpus])
         return self._found
 

@@ -29,11 +29,6 @@ _BYTES_ACTIVATION = 2
 _US_PER_S = 1e6
 
 
-def has_analytic_model(gpu: Gpu) -> bool:
-    """Whether these formulas were compared with measurements of its kind: not of TPUs (a torus, another compiler)."""
-    return gpu.link_kind != "ici"
-
-
 @dataclass(frozen=True, slots=True)
 class Replica:
     """One copy of a model on `tensor_parallel × pipeline_parallel` GPUs: its sizes and sustained ceilings.

@@ -14,7 +14,6 @@ from catalog.errors import AmbiguousNameError, UnknownNameError
 from catalog.load import Catalog
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.errors import Finding, ProblemFileError
-from optimizer.estimator.roofline import has_analytic_model
 from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
 
 
@@ -158,7 +157,7 @@ def gpu_of(row: Mapping[str, str], catalog: Catalog) -> Gpu:
 
 def predictable(gpu: Gpu) -> Gpu:
     """The GPU itself. Raises NotPredictableError if the estimator has no model of its kind."""
-    if not has_analytic_model(gpu):
+    if gpu.is_tpu:
         msg = f"no analytic model for {gpu.gpu_id}"
         raise NotPredictableError(msg)
     return gpu

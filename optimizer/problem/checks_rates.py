@@ -45,9 +45,9 @@ class Market:
         options, sizes = self.problem.options, self.own_sizes(gpu)
         if not options.has_offers or (options.gpus is not None and gpu not in options.gpus):
             return sizes
-        sizes |= {offer.gpus_per_node for offer in self.catalog.offers({gpu})}
+        sizes |= {offer.gpus_per_node for offer in self.catalog.offers({gpu}, as_written=True)}
         if self.problem.site and options.catalog:
-            sizes |= {server.gpus_per_node for server in self.catalog.servers({gpu})}
+            sizes |= {server.gpus_per_node for server in self.catalog.servers({gpu}, as_written=True)}
         return sizes
 
     def named(self) -> str:

@@ -71,8 +71,9 @@ def lay_over(
     except CatalogFileError as error:
         findings.add(places.get(error.file, ("options", "price_files")), str(error), "see gpumix catalog check FILE")
         return catalog
+    own = data.get("gpus")
     for name, (file, line) in gpus.items():
-        hint = _hint(stock, name)
+        hint = "" if isinstance(own, dict) and name in own else _hint(stock, name)
         if hint:
             findings.add(places[file], f'{file}:{line}: unknown GPU id "{name}"', hint)
     last = today or datetime.now(UTC).date()

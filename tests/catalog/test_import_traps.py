@@ -2,6 +2,7 @@
 
 import pytest
 
+from catalog.importing.basis import Basis
 from tests.catalog.import_cases import codes, gpuhunt, imported, info, prices, skypilot
 
 
@@ -78,7 +79,7 @@ def test_prices_that_do_not_grow_with_the_gpus():
 def test_prices_per_gpu_are_multiplied_when_the_file_has_such():
     """Lambda, Nebius, Hyperstack and Crusoe print per GPU: --price-per gpu makes node prices of them."""
     rows = [f"{n}x,L40S,{n},8,64,1.25,r,{info('L40S', 49152, n)},," for n in (1, 8)]
-    assert [row.price for row in skypilot(*rows, per_gpu=True).rows] == [1.25, 10.0]
+    assert [row.price for row in skypilot(*rows, basis=Basis(per_gpu=True)).rows] == [1.25, 10.0]
 
 
 def test_more_gpus_than_a_node_holds():

@@ -62,7 +62,7 @@ def test_a_plausible_offer_gives_no_finding(tmp_path):
         ([{}, {}], [(3, "error", "duplicate")]),
         ([{"priced_on": ""}], [(2, "warning", "undated")]),
         ([{"priced_on": "2024-01-01"}], [(2, "warning", "stale")]),
-        ([{"priced_on": "2026-12-24"}], [(2, "warning", "future")]),
+        ([{"priced_on": "2026-12-24"}], [(2, "error", "future")]),
         ([{"offer_id": "same"}, {"offer_id": "same", "instance_type": "b"}], [(3, "error", "duplicate")]),
         ([{"billing_step": "often"}], [(2, "error", "row")]),
     ],

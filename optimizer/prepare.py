@@ -1,6 +1,6 @@
 """From a problem and the catalog to an instance: which options there are, what they yield, and what was assumed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -37,8 +37,10 @@ class Prepared:
         return build_instance(self.problem, self.supply, self.estimates)
 
 
-def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Prepared:
+def prepare(problem: Problem, catalog: Catalog, today: date | None = None, keep: Container[str] = ()) -> Prepared:
     """Gather options and estimates. Names in `problem` are canonical (`problem.names.canonical_names`).
+
+    Offers in `keep` stay even where another one beats them.
 
     Raises
     ------
@@ -56,9 +58,9 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None) -> Pr
     named |= {o.gpu_id for o in offers} | {s.gpu_id for s in servers}
     gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
     known = _literature(problem, catalog, owning=bool(servers))
-    supply = list_supply(problem, gpus, offers, servers, day, known)
+    supply = list_supply(problem, gpus, offers, servers, day, known, keep)
     estimates = _estimate(problem, catalog, gpus, supply)
-    supply = drop_outclassed(problem, supply, estimates)
+    supply = drop_outclassed(problem, supply, estimates, keep)
     assumptions = (
         *_default_assumptions(problem, supply, catalog),
         *_price_assumptions(problem, known, supply),

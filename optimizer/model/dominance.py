@@ -5,7 +5,7 @@ as well on the same share of a node, any plan with nodes of A is no dearer with 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from optimizer.estimator.types import Estimates, JobEstimate
@@ -18,8 +18,8 @@ from optimizer.model.spare import degraded_loads, replicas_per_node
 from optimizer.problem.schema import Problem
 
 
-def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates) -> Supply:
-    """Leave out rented offers that a cheaper or equal one outclasses.
+def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates, keep: Container[str] = ()) -> Supply:
+    """Leave out rented offers that a cheaper or equal one outclasses, but for those in `keep`.
 
     Not tried where workloads restrict regions. Jobs must keep to one pool, and the pool must hold that offer alone:
     else a job could need the very GPU type beside its own kind.
@@ -33,7 +33,8 @@ def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates) -> S
     kept: list[Option] = []
     dropped: dict[str, LeftOut] = {}
     for option in sorted(supply.options, key=lambda o: (o.price_per_node_hour, o.option_id)):
-        candidates = kept if not option.held and option.option_id in alone else ()
+        comparable = not option.held and option.option_id in alone and option.option_id not in keep
+        candidates = kept if comparable else ()
         better = next((other for other in candidates if judge.outclasses(other, option)), None)
         if better is None:
             kept.append(option)

@@ -217,8 +217,11 @@ def list_supply(
     servers: Iterable[ServerOffer],
     today: date,
     literature: Literature | None = None,
+    keep: Container[str] = (),
 ) -> Supply:
     """All options that the problem allows, in the order quotes, existing, catalog; dominated offers are left out.
+
+    Those in `keep` are not left out for being dominated.
 
     `gpus` gives the licence class of cards; `today` dates the age of prices.
     """
@@ -241,7 +244,7 @@ def list_supply(
     allowed = [option for option in guesses if not _barred(option, problem, today, consumer=False)]
     kept += [_as_delivered(option, problem) for option in cheapest_estimates(allowed, problem)]
     idle = _idle_terms(problem, listed, {left.option_id for left in left_out})
-    kept, dominated = drop_dominated(kept, problem)
+    kept, dominated = drop_dominated(kept, problem, keep)
     return Supply(tuple(kept), (*left_out, *dominated), idle)
 
 
@@ -323,8 +326,10 @@ def _with_stock_limit(option: Option, problem: Problem) -> Option:
     return replace(option, max_nodes=stock)
 
 
-def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Option], list[LeftOut]]:
-    """Leave out offers that another, unlimited one beats or equals in everything the model can see.
+def drop_dominated(
+    options: Sequence[Option], problem: Problem, keep: Container[str] = ()
+) -> tuple[list[Option], list[LeftOut]]:
+    """Leave out offers that another, unlimited one beats or equals in everything the model can see, but for `keep`.
 
     Only offers rented by use, without stock or provider limit on the better one, in no measurement, and reachable for
     the same workloads (no workload restricts regions) are compared; where a service may be split into stages, only
@@ -344,7 +349,7 @@ def drop_dominated(options: Sequence[Option], problem: Problem) -> tuple[list[Op
         node = (option.gpu_id, option.gpus_per_node, option.productive_share)
         partners = (option.provider, option.region) if split else ()
         key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem), *partners)
-        comparable = not option.held and option.option_id not in measured
+        comparable = not option.held and option.option_id not in measured and option.option_id not in keep
         winner = best.get(key)
         # A job that keeps to one pool may need this offer beside another of its pool.
         alone = not one_pool or pools[option.pool] == 1 or (winner is not None and winner.pool == option.pool)

@@ -12,18 +12,20 @@ from optimizer.cli.output import check_outputs, write_answer
 from optimizer.cli.search import Threads, TimeLimit
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.plan import read_plan
-from optimizer.report.explain import explanation_csv, explanation_sections
+from optimizer.report.explain import explanation_csv, explanation_sections, table_csv
 
 if TYPE_CHECKING:
     from catalog import Catalog
     from optimizer.explain.gpus import Forced, ForceHook
+    from optimizer.explain.resolves import Resolves
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="Plan file (gpumix solve FILE --plan plan.json).")]
 What = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[WHAT]...",
-        help="A number (cost.npv, opex, energy), an offer, a workload, a GPU (why not X), bindings, assumptions.",
+        help="A number (cost.npv, opex, energy), an offer or a GPU (why not X), a workload, limits, use, bottlenecks, "
+        "bindings, assumptions.",
     ),
 ]
 
@@ -34,7 +36,7 @@ def explain(
     common: Common,
     what: What = None,
     resolve: Annotated[
-        bool, typer.Option("--resolve/--no-resolve", help="Re-solve for a GPU that is not in the plan.")
+        bool, typer.Option("--resolve/--no-resolve", help="Re-solve for limits, offers and GPUs.")
     ] = True,
     time_limit: TimeLimit = None,
     threads: Threads = None,
@@ -42,8 +44,8 @@ def explain(
 ) -> None:
     """Trace a number of a plan to prices and formulas; say what binds, and why a GPU is not in it.
 
-    Without WHAT: costs by term, what binds, use, rejections, and what else can be asked. A GPU that could run is
-    priced by re-solving with every workload that it can run restricted to it (--no-resolve skips that).
+    Without WHAT: costs by term, what binds, use, rejections, and what else can be asked. Re-solves say what one unit
+    more of a limit saves (limits), what an offer or a GPU would cost, and the price at which it would enter the plan.
     """
     check_outputs({"--out": common.out}, {"the plan file": plan})
     from catalog.load import load_catalog
@@ -58,13 +60,30 @@ def explain(
             document,
             " ".join(what or ()) or None,
             force=force,
+            resolves=_resolves(document, stock, time_limit, threads) if resolve else None,
             gpu_name=stock.gpu_candidates,
             plan_file=plan,
         )
     sections = explanation_sections(
-        found.problem, found.answer, depth=found.depth, ask_next=found.ask_next, plan_file=plan
+        found.problem,
+        found.answer,
+        depth=found.depth,
+        ask_next=found.ask_next,
+        plan_file=plan,
+        tables=found.tables,
     )
-    write_answer(found.document(), sections, explanation_csv(found.answer), common)
+    text = table_csv(found.tables[0]) if found.tables else explanation_csv(found.answer)
+    write_answer(found.document(), sections, text, common)
+
+
+def _resolves(
+    document: dict[str, Any], catalog: "Catalog", time_limit: float | None, threads: int | None
+) -> "Resolves":
+    from optimizer.explain.resolves import Resolves
+    from optimizer.solver.milp import SolverSettings
+
+    gap = document["inputs"]["settings"]["gap"]
+    return Resolves(document, SolverSettings(gap=gap, time_limit_s=time_limit, threads=threads), catalog)
 
 
 @contextmanager

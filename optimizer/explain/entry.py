@@ -130,6 +130,11 @@ class EntrySearch:
     rest: float
     resolver: Resolver
 
+    @property
+    def same(self) -> float:
+        """Costs that differ by less are the same: what re-solves leave open."""
+        return max(SAME, 2 * self.resolver.settings.gap) * max(1.0, abs(self.rest))
+
     def factor(self) -> float | None:
         """The factor; None where no price above 0 will do."""
         low, step = 0.0, self._step(0.0)
@@ -141,7 +146,7 @@ class EntrySearch:
                 break
             low, step = step.breaks_even, further
         high = step.breaks_even
-        visible = 10 * SAME * max(1.0, abs(self.rest)) / (step.per_factor * high) if high > 0 else 0.0
+        visible = 10 * self.same / (step.per_factor * high) if high > 0 else 0.0
         enters = self._step(high * (1 - max(CLOSE, min(visible, 0.5)))) is not None
         return high if enters else self._halved(low, high)
 
@@ -155,7 +160,7 @@ class EntrySearch:
     def _step(self, factor: float) -> "_Step | None":
         """Where the best plan at `factor` costs as much as the rest; None if it is no better there."""
         found = self.resolver.least_cost(at_factor(self.prepared, self.names, factor))
-        if found is None or found.npv >= self.rest - SAME * max(1.0, abs(self.rest)):
+        if found is None or found.npv >= self.rest - self.same:
             return None
         per_factor = self._paid(found.milp, found.solution.values)
         return None if per_factor <= 0 else _Step(factor + (self.rest - found.npv) / per_factor, per_factor)

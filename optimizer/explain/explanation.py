@@ -9,13 +9,18 @@ from optimizer.explain.costs import COST_MEANINGS, group_node, proof_node, term_
 from optimizer.explain.gpus import ForceHook, gpu_nodes
 from optimizer.explain.quantities import option_nodes, use_node, workload_nodes
 from optimizer.explain.reading import PlanReader, Record
+from optimizer.explain.resolves import Resolves
 from optimizer.explain.rows import bindings_node, left_out_node, rejections_node, shortfall_nodes
+from optimizer.explain.tables import Table, bottleneck_table, use_table
+from optimizer.explain.verdicts import is_beaten, limits_node, offer_nodes
 from optimizer.plan import SCHEMA_VERSION
 from optimizer.problem.messages import suggestion
 from optimizer.report.meanings import TERM_MEANINGS
 from optimizer.report.numbers import number
 from optimizer.trace import TraceNode
 
+TABLES = {"use": use_table, "bottlenecks": bottleneck_table}
+"""Tables by the name that asks for them."""
 GpuNameHook = Callable[[str], tuple[str, ...]]
 """The ids that a name of a GPU type may mean: one, several or none."""
 COST_NAMES = ("cost", *(f"{start}{name}" for start in ("", "cost.") for name in (*COST_MEANINGS, "bound", "gap")))
@@ -31,6 +36,7 @@ class Explanation:
     answer: tuple[TraceNode, ...]
     ask_next: tuple[str, ...] = ()
     depth: int = 9
+    tables: tuple[Table, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The explanation as plain JSON data."""
@@ -39,6 +45,7 @@ class Explanation:
             "problem": self.problem,
             "question": self.question,
             "answer": [_plain(node) for node in self.answer],
+            "tables": [table.document() for table in self.tables],
             "next": list(self.ask_next),
         }
 
@@ -55,13 +62,14 @@ def explain(
     what: str | None = None,
     *,
     force: ForceHook | None = None,
+    resolves: Resolves | None = None,
     gpu_name: GpuNameHook = lambda _: (),
     plan_file: str = "plan.json",
 ) -> Explanation:
     """Explain a plan document: everything in short, or what `what` names.
 
-    `force` re-solves for "why not GPU X"; `gpu_name` settles other names of GPU types (the catalog's aliases);
-    `plan_file` is named in errors.
+    `force` re-solves for "why not GPU X", `resolves` for limits and for the price at which an offer enters;
+    `gpu_name` settles other names of GPU types (the catalog's aliases); `plan_file` is named in errors.
 
     Raises
     ------
@@ -72,14 +80,30 @@ def explain(
     if what is None or not what.strip():
         return Explanation(document["problem"], "", tuple(_overview(plan)), _next_questions(plan), depth=3)
     name = what.strip()
-    nodes = _answer(plan, name)
+    nodes = _answer(plan, name, resolves)
     if nodes is not None:
-        return Explanation(document["problem"], name, tuple(nodes))
+        return Explanation(document["problem"], name, tuple(nodes), tables=_tables(plan, name))
     gpus = _gpus_called(plan, _bare(name), gpu_name)
     if len(gpus) != 1:
         finding = _ambiguous(name, gpus, plan_file) if gpus else _unknown(plan, name, plan_file)
         raise ProblemFileError([finding])
-    return Explanation(document["problem"], name, tuple(gpu_nodes(plan, gpus[0], force)), depth=2)
+    nodes = [*gpu_nodes(plan, gpus[0], force), *_entries_of_gpu(plan, gpus[0], resolves)]
+    return Explanation(document["problem"], name, tuple(nodes), depth=2)
+
+
+def _entries_of_gpu(plan: PlanReader, gpu: str, resolves: Resolves | None) -> list[TraceNode]:
+    """The price at which the offers of a GPU type enter, all by the same share."""
+    offers = [name for name, option in plan.options.items() if option["gpu_id"] == gpu]
+    beaten = [e["option"] for e in plan.document["left_out"] if e["gpu"] == gpu and is_beaten(plan, e["option"])]
+    return offer_nodes(plan, offers or beaten, gpu, resolves)
+
+
+def _tables(plan: PlanReader, what: str) -> tuple[Table, ...]:
+    """The tables of an answer that is asked for by their name."""
+    name = _spelt(_bare(what))
+    if not plan.solved or name not in _free(plan, TABLES):
+        return ()
+    return (TABLES[name](plan),)
 
 
 def _gpus_called(plan: PlanReader, name: str, gpu_name: GpuNameHook) -> tuple[str, ...]:
@@ -106,22 +130,26 @@ def _unknown(plan: PlanReader, what: str, plan_file: str) -> Finding:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-def _answer(plan: PlanReader, what: str) -> list[TraceNode] | None:
+def _answer(plan: PlanReader, what: str, resolves: Resolves | None) -> list[TraceNode] | None:
     """The trees for a name that is no GPU type's; None if nothing has it."""
-    numbers = _numbers(plan)
+    numbers = _numbers(plan, resolves)
     name = _bare(what)
     for asked in (what, name):
-        spelt = asked.lower().replace(" ", "_").replace("-", "_")
-        if spelt in numbers:
-            return numbers[spelt]()
+        if _spelt(asked) in numbers:
+            return numbers[_spelt(asked)]()
     if (workload := _same(name, plan.workloads)) is not None:
         return workload_nodes(plan, workload)
     if (option := _same(name, plan.options)) is not None:
-        return option_nodes(plan, option)
+        return [*option_nodes(plan, option), *offer_nodes(plan, [option], option, resolves)]
     left_out = {entry["option"]: entry for entry in plan.document["left_out"]}
     if (option := _same(name, left_out)) is not None:
-        return [TraceNode(option, "left out before solving", formula=left_out[option]["reason"])]
+        node = TraceNode(option, "left out before solving", formula=left_out[option]["reason"])
+        return [node, *(offer_nodes(plan, [option], option, resolves) if is_beaten(plan, option) else [])]
     return None
+
+
+def _spelt(name: str) -> str:
+    return name.lower().replace(" ", "_").replace("-", "_")
 
 
 def _bare(what: str) -> str:
@@ -140,7 +168,7 @@ def _same(name: str, known: Mapping[str, object]) -> str | None:
     return next((one for one in known if one.lower() == name.lower()), None)
 
 
-def _numbers(plan: PlanReader) -> dict[str, Callable[[], list[TraceNode]]]:
+def _numbers(plan: PlanReader, resolves: Resolves | None = None) -> dict[str, Callable[[], list[TraceNode]]]:
     """Everything that has a name of its own in a plan: numbers, terms and lists."""
     lists: dict[str, Callable[[], list[TraceNode]]] = {
         "bindings": lambda: [bindings_node(plan)],
@@ -162,7 +190,9 @@ def _numbers(plan: PlanReader) -> dict[str, Callable[[], list[TraceNode]]]:
     short = {name.removeprefix("cost."): found for name, found in totals.items()}
     named = dict.fromkeys((*_free(plan, TERM_MEANINGS), *(str(line["term"]) for line in plan.cost_lines())))
     terms = {term: _term(plan, term) for term in named}
-    others = {"use": lambda: _uses(plan), **{name: lambda: [_fleet(plan)] for name in _free(plan, ["gpus"])}}
+    others = {"use": lambda: _uses(plan), **{name: list for name in _free(plan, ["bottlenecks"])}}
+    others |= {name: lambda: [limits_node(plan, resolves)] for name in _free(plan, ["limits"])}
+    others |= {**{name: lambda: [_fleet(plan)] for name in _free(plan, ["gpus"])}}
     return {**lists, **others, **terms, **short, "cost": totals["cost.npv"], **totals}
 
 
@@ -228,6 +258,7 @@ def _overview(plan: PlanReader) -> list[TraceNode]:
 def _next_questions(plan: PlanReader) -> tuple[str, ...]:
     """What else can be asked, with the names of this plan."""
     names = ["cost.npv", "cost.capex", "cost.opex"] if plan.solved else []
+    names += ["limits", "use", "bottlenecks"] if plan.solved else ["infeasibility"]
     names += ["bindings", "assumptions", *list(plan.workloads)[:3]]
     used = sorted(plan.used_options)[:2] if plan.solved else []
     others = [gpu for gpu in plan.gpus_of_problem if not plan.solved or gpu not in plan.used_gpus][:2]

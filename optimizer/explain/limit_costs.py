@@ -72,7 +72,7 @@ def limit_costs(prepared: Prepared, resolver: Resolver, first: Sequence[str] = (
 
 def _limit_cost(prepared: Prepared, limit: Limit, here: float, resolver: Resolver) -> LimitCost | None:
     lifted = resolver.least_cost(changed(prepared, {limit: None}, resolver.again))
-    if lifted is None or lifted.npv >= here - SAME * max(1.0, abs(here)):
+    if lifted is None or lifted.npv >= here - max(SAME, 2 * resolver.settings.gap) * max(1.0, abs(here)):
         return None
     if limit.unit == CHOICE:
         return LimitCost(limit, here, lifted.npv, 1.0, None)

@@ -16,8 +16,10 @@ from optimizer.problem.schema import Problem
 from optimizer.solver.milp import SolverSettings
 from optimizer.solver.resolve import Resolver
 
-FINEST_GAP, FINEST_UP_TO_VARIABLES = 1e-9, 20_000
+FINEST_GAP, FINEST_UP_TO_VARIABLES = 1e-9, 5_000
 """Differences of costs ask for more than the plan's own gap, where the model is small enough."""
+LONGEST_S = 60.0
+"""Seconds that an answer takes at most, where no time limit was asked for."""
 _OPTIONS = TypeAdapter(tuple[Option, ...])
 _ESTIMATES = TypeAdapter(Estimates)
 
@@ -47,7 +49,8 @@ class Resolves:
     def resolver(self) -> Resolver:
         """A resolver with the whole time allowed."""
         again = None if self.catalog is None else self._again
-        return Resolver(replace(self.settings, gap=self.gap), again)
+        limit = LONGEST_S if self.settings.time_limit_s is None else self.settings.time_limit_s
+        return Resolver(replace(self.settings, gap=self.gap, time_limit_s=limit), again)
 
     def _again(self, problem: Problem) -> Prepared:
         if self.catalog is None:

@@ -96,11 +96,11 @@ BOTTLENECK_HEADINGS = (
     "class",
     "on",
     "requests/s",
-    "replicas by compute",
-    "replicas by memory bandwidth",
-    "replicas by memory",
-    "replicas by replica time",
-    "replicas there",
+    "by compute",
+    "by memory bandwidth",
+    "by memory",
+    "by replica time",
+    "replicas",
     "bought for",
 )
 PACES = ("compute", "memory_bandwidth", "interconnect", "overhead")
@@ -112,7 +112,11 @@ def bottleneck_table(plan: PlanReader) -> Table:
     """Replicas that each resource asks for, by service, deployment and class, in the slice with most replicas."""
     peaks = _peaks(plan)
     rows = tuple(row for place, replicas in peaks.items() for row in _bottleneck_rows(plan, place, replicas))
-    return Table("What each service's replicas are bought for, at their peak", BOTTLENECK_HEADINGS, rows)
+    return Table(
+        "What services' replicas are bought for, at their peak (by: replicas that a resource asks for)",
+        BOTTLENECK_HEADINGS,
+        rows,
+    )
 
 
 def _peaks(plan: PlanReader) -> dict[Place, float]:
@@ -141,13 +145,12 @@ def _bottleneck_rows(plan: PlanReader, place: Place, replicas: float) -> Iterato
         needs = {name: entry["requests_per_s"] * n / share for name, n in resource_needs(estimate, found).items()}
         for name, need in needs.items():
             totals[name] += need
-        pace = bought_for(needs, found)
-        yield (workload, entry["class"], on, entry["requests_per_s"], *_figures(needs), None, pace)
+        there = replicas if len(served) == 1 else None
+        figures = (entry["requests_per_s"], *_figures(needs), there)
+        yield (workload, entry["class"], on, *figures, bought_for(needs, found))
     if len(served) > 1:
         rate = sum(e["requests_per_s"] for e in served)
-        yield (workload, "all classes", on, rate, *_figures(totals), replicas, bought_for(totals, None))
-    elif served:
-        yield (workload, "there", on, None, None, None, None, None, replicas, None)
+        yield (workload, "together", on, rate, *_figures(totals), replicas, bought_for(totals, None))
 
 
 def _productive_share(option: Record) -> float:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from optimizer.report.forms import csv_text
 from optimizer.report.numbers import money, number, percent
-from optimizer.report.sections import Section, columns
+from optimizer.report.sections import Section, columns, without_empty_columns
 from optimizer.report.words import counted
 from optimizer.trace import TraceNode
 
@@ -14,15 +15,63 @@ MOST_CHILDREN = 12
 CSV_COLUMNS = ("path", "label", "value", "unit", "formula", "inputs", "source")
 
 
+class TableOfValues(Protocol):
+    """A table of plain values."""
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        ...
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        ...
+
+    @property
+    def rows(self) -> tuple[tuple[str | float | None, ...], ...]:
+        """Values, a text or a figure each."""
+        ...
+
+
 def explanation_sections(
-    problem: str, answer: Sequence[TraceNode], *, depth: int, ask_next: Sequence[str] = (), plan_file: str = "plan.json"
+    problem: str,
+    answer: Sequence[TraceNode],
+    *,
+    depth: int,
+    ask_next: Sequence[str] = (),
+    plan_file: str = "plan.json",
+    tables: Sequence[TableOfValues] = (),
 ) -> list[Section]:
-    """The trees of an answer down to `depth` levels, and what else can be asked."""
-    found = [Section(problem)] if not answer else [_tree(node, depth) for node in answer]
+    """The trees of an answer down to `depth` levels, its tables, and what else can be asked."""
+    found = [_table(table) for table in tables] + [_tree(node, depth) for node in answer]
+    found = found or [Section(problem)]
     if ask_next:
         lines = tuple(f"`gpumix explain {plan_file} {_quoted(name)}`" for name in ask_next)
         found.append(Section("Ask further", notes=lines))
     return found
+
+
+def _table(table: TableOfValues) -> Section:
+    figures = [any(isinstance(row[i], float | int) for row in table.rows) for i, _ in enumerate(table.headings)]
+    headings = columns(*(f"{'>' * right}{name}" for name, right in zip(table.headings, figures, strict=True)))
+    shares = [name.startswith("share") for name in table.headings]
+    rows = tuple(
+        tuple(_cell(value, share=share) for value, share in zip(row, shares, strict=True)) for row in table.rows
+    )
+    return without_empty_columns(Section(table.title, headings, rows))
+
+
+def _cell(value: str | float | None, *, share: bool) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return percent(value) if share else number(value)
+
+
+def table_csv(table: TableOfValues) -> str:
+    """A table with all its figures."""
+    records = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
+    return csv_text(records, table.headings)
 
 
 def _quoted(name: str) -> str:

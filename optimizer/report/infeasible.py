@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from optimizer.report.changes import CHOICE, change_words, cut_words, limit_name, limit_value, plain_name, unmet_words
+from optimizer.report.changes import CHOICE, change_words, cut_words, limit_name, limit_value, unmet_words
 from optimizer.report.numbers import money, number
 from optimizer.report.sections import Section, columns
 from optimizer.report.supply import no_offer_line, supply_notes
@@ -93,7 +93,7 @@ def shortfall_line(document: Document) -> str:
         return f"infeasible: {change_words(first, document['currency'])} would mend it"
     if first["kind"] == "limit":
         by = limit_value(first["short_by"], first["unit"], document["currency"])
-        return f"infeasible: {plain_name(first)} falls short by {by}"
+        return f"infeasible: {limit_name(first)} falls short by {by}"
     words = limit_words(first["family"], first["index"], first["unit"])
     return f"infeasible: {words} falls short by {quantity(first['short_by'], first['unit'])}"
 

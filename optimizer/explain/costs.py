@@ -35,7 +35,7 @@ def group_node(plan: PlanReader, group: str) -> TraceNode:
     """`capex`, `opex` or `salvage` down to its lines, undiscounted."""
     lines = [line for line in plan.cost_lines() if group_of(line) == group]
     terms = _by_size(lines, lambda line: str(line["term"]), "amount")
-    children = tuple(term_node(plan, term, "amount") for term in terms)
+    children = tuple(_term_node(plan, term, lines, "amount") for term in terms)
     total = _sum(lines, "amount")
     value = -total + 0.0 if group == "salvage" else total
     formula = "− Σ of the lines" if group == "salvage" else COST_MEANINGS[group]
@@ -54,7 +54,11 @@ def proof_node(plan: PlanReader, name: str) -> TraceNode:
 
 def term_node(plan: PlanReader, term: str, key: str) -> TraceNode:
     """A cost term, its options, their lines. `key`: `npv`, or `amount` for the undiscounted sums."""
-    lines = [line for line in plan.cost_lines() if line["term"] == term]
+    return _term_node(plan, term, plan.cost_lines(), key)
+
+
+def _term_node(plan: PlanReader, term: str, among: Iterable[Record], key: str) -> TraceNode:
+    lines = [line for line in among if line["term"] == term]
     items = {item_of(line): line["option"] for line in lines}
     children = tuple(
         option_lines_node(plan, [line for line in lines if item_of(line) == item], items[item], key, item)

@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from optimizer.finance import running_factor
+from optimizer.report.costs import costs_section
 from optimizer.report.infeasible import infeasible_sections
 from optimizer.report.numbers import NOTHING, money, number, percent, span, unit_price
 from optimizer.report.sections import Section, columns, without_empty_columns
@@ -14,17 +15,13 @@ from optimizer.report.words import (
     LIMIT_FAMILIES,
     PURCHASE_WORDS,
     counted,
-    group_of,
-    item_of,
     limit_words,
     quantity,
     resource_words,
     short_source,
-    term_words,
     workload_words,
 )
 
-MOST_COST_ROWS = 14
 MOST_ASSUMPTIONS = 12
 MOST_DOUBTS = 6
 PLAN_FILE = "plan.json"
@@ -44,7 +41,7 @@ def plan_sections(document: Document, *, plan_file: str | None = None, problem_f
         _headline(document),
         _actions(document),
         _assignments(document),
-        _costs(document),
+        costs_section(document),
         _limits(document),
         _not_chosen(document, plan_file),
         _assumptions(document),
@@ -239,60 +236,6 @@ def _assignment(found: dict[str, Any]) -> tuple[str, ...]:
         resource_words(found["bottleneck"]),
         "measured" if found["measured"] else "estimate",
     )
-
-
-# --- costs ------------------------------------------------------------------------------------------------------------
-
-
-def _costs(document: Document) -> Section:
-    currency = document["currency"]
-    headings = ("Cost", "Offer", ">Quantity", "Unit", *(f">{h} ({currency})" for h in ("Unit price", "Amount", "NPV")))
-    rows = [*_cost_rows(document["cost_lines"]), *_cost_totals(document)]
-    note = "Quantity × unit price = amount; NPV is its worth today; salvage is what hardware is worth at the end."
-    return Section("What it costs", columns(*headings), tuple(rows), (note, _scope_line(document)), totals=4)
-
-
-_SCOPE = {
-    "tax": "taxes", "staff": "staff", "network": "network", "storage": "storage", "egress": "data transfer",
-    "insurance": "insurance",
-}  # fmt: skip
-"""What an offer's price leaves out, by the kind of further cost that covers it."""
-
-
-def _scope_line(document: Document) -> str:
-    given = {cost["kind"] for cost in document["inputs"]["problem"].get("costs", ())}
-    missing = [words for kind, words in _SCOPE.items() if kind not in given]
-    if not missing:
-        return "Every kind of further cost is given in the problem file (costs)."
-    return f"Not in the cost beyond what prices include: {', '.join(missing)} (costs in the problem file add them)."
-
-
-def _cost_rows(lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """One row per term, offer and unit price over all periods; the small ones in one row."""
-    sums: dict[tuple[str, str, str, float], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for line in lines:
-        total = sums[line["term"], item_of(line), line["unit"], line["unit_price"]]
-        for i, key in enumerate(("quantity", "amount", "npv")):
-            total[i] += line[key]
-    largest = sorted(sums, key=lambda key: -abs(sums[key][2]))[:MOST_COST_ROWS]
-    for (term, option, unit, price), (units, amount, npv) in sums.items():
-        if (term, option, unit, price) in largest:
-            yield term_words(term), option, number(units), unit, unit_price(price), money(amount), money(npv)
-    rest = [sums[key] for key in sums if key not in largest]
-    if rest:
-        amount, npv = sum(r[1] for r in rest), sum(r[2] for r in rest)
-        yield counted(len(rest), "smaller line"), "", "", "", "", money(amount), money(npv)
-
-
-def _cost_totals(document: Document) -> Iterator[tuple[str, ...]]:
-    cost = document["cost"]
-    worth: dict[str, float] = defaultdict(float)
-    for line in document["cost_lines"]:
-        worth[group_of(line)] += line["npv"]
-    amounts = {"capex": cost["capex"], "opex": cost["opex"], "salvage": -cost["salvage"]}
-    for group, amount in amounts.items():
-        yield f"total {group}", "", "", "", "", money(amount), money(worth[group])
-    yield "total", "", "", "", "", money(sum(amounts.values())), money(cost["npv"])
 
 
 # --- why, and what it rests on ----------------------------------------------------------------------------------------

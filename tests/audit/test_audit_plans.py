@@ -329,3 +329,12 @@ def test_outputs_done_elsewhere_than_their_prompts_are_caught():
         assert "handover" in checks_failed(plan)
         entry["requests_per_s"] = kept
     assert "served" not in checks_failed(plan)
+
+
+def test_a_plan_from_before_further_costs_is_read_and_audited():
+    """Lines without group and name are those of an older file."""
+    plan = document(EVERYTHING)
+    for line in plan["cost_lines"]:
+        del line["group"], line["name"]
+    assert plan["inputs"]["problem"].pop("costs") == []
+    assert audit_plan(plan, catalog=CATALOG).findings == ()

@@ -20,6 +20,7 @@ from optimizer.report.sections import markdown
 from optimizer.solve import solve
 from optimizer.solver.milp import SolverSettings
 from optimizer.trace import TraceNode
+from tests.audit.plans import BURDENED, document
 
 EXACT = SolverSettings(gap=0.0)
 MIXED = """
@@ -299,3 +300,14 @@ def test_long_lists_are_cut_in_text_only() -> None:
     found = replace(Explanation("p", "q", (node,)), depth=2)
     assert "8 more lines" in text_of(found)
     assert "n19" not in text_of(found)
+
+
+@pytest.mark.parametrize("name", ["npv", "capex", "opex"])
+def test_parts_of_a_total_add_up_where_one_kind_counts_in_two(name: str) -> None:
+    """A tax is capex on purchases and opex on rent: each total holds its own lines only."""
+    plan = document(BURDENED)
+    (total,) = explain(plan, name).answer
+    assert total.value == pytest.approx(plan["cost"][name])
+    for node in walk(total):
+        if node.children:
+            assert math.fsum(float(child.value or 0) for child in node.children) == pytest.approx(node.value)

@@ -12,6 +12,7 @@ from optimizer.report.infeasible import shortfall_line
 from optimizer.report.plan import plan_sections, status_line
 from optimizer.report.sections import markdown
 from optimizer.report.tables import plain_text, plan_table
+from tests.audit.plans import BURDENED, document
 from tests.report.report_cases import SHORT, STOCK, TINY, solved
 
 CONTRACT = {
@@ -201,3 +202,17 @@ def test_status_lines_of_unproven_plans():
     assert "none yet" in plain_text(plan_sections(unknown))
     nothing = {**document, "status": "no_plan", "cost": None}
     assert "before any plan" in plain_text(plan_sections(nothing))
+
+
+def test_further_costs_stand_in_rows_of_their_own():
+    """Each kind is a row however small, prices that rise are one row with their range, and the amounts add up."""
+    lines = [line for line in document(BURDENED)["cost_lines"] if line["npv"]]
+    section_ = next(s for s in plan_sections(document(BURDENED)) if s.title == "What it costs")
+    rows = section_.rows[:-4]
+    kinds = {"staff", "network", "support", "insurance", "storage", "egress", "tax", "other"}
+    assert kinds <= {row[0] for row in rows}
+    team = next(row for row in rows if row[1] == "platform team")
+    assert (team[2], team[4]) == ("30", "900–992")
+    amounts = sum(float(row[5].replace(",", "")) for row in rows)
+    assert amounts == pytest.approx(sum(line["amount"] for line in lines), abs=30)
+    assert "Every kind of further cost is given" in section_.notes[1]

@@ -80,7 +80,7 @@ def rows_of(kind: str) -> list[Row]:
         if kind == "training":
             model = measured_model(cells, catalog, mixture=cells["kind"] == "pretrain_moe")
             gpu = training.training_gpu(cells, catalog)
-            run = training.run_of(cells, gpu, training.plan_of(cells, model))
+            run = training.run_of(cells, gpu, training.plan_of(cells, model, gpu))
             measured, predict, group = required_positive(cells, training.TARGET), _rate(run), range_class(run.plan)
         else:
             run_memory = memory.run_of(cells, catalog)

@@ -7,6 +7,7 @@ from optimizer.estimator.constants import constant
 from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP
 
 _US_PER_S = 1e6
+_HALF = ("bf16", "fp16")
 _SWITCHED = ("nvlink", "infinity-fabric", "roce")
 
 
@@ -28,15 +29,15 @@ def kernel_for(gpu: Gpu, weights: str, activations: str | None = None) -> Kernel
     """Kernel for a weight format; None if the GPU has no unit for it.
 
     4-bit integers are unpacked to 16 bits (W4A16, Marlin kernels: arXiv 2408.11743), and so are fp8 and fp4 where the
-    GPU lacks them or where `activations` are of 16 bits. int4 with int8 activations (W4A8, QServe: arXiv 2405.04532)
-    keeps to the int8 units.
+    GPU lacks them, and these and int8 where `activations` are of 16 bits. int4 with int8 activations (W4A8, QServe:
+    arXiv 2405.04532) keeps to the int8 units.
     """
     kept = {"fp4": constant("fp4_kernel_share"), "int8": constant("int8_kernel_share")}
     unit = _unit(weights, activations)
     peak = None if unit is None else gpu.peak_tflop_per_s(unit)
     if unit is not None and peak is not None:
         return Kernel(peak * FLOP_PER_TFLOP, kept.get(unit, 1.0), weights if unit == weights else f"{weights}, {unit}")
-    if weights in {"int4", "fp8", "fp4"}:
+    if weights in {"int4", "fp8", "fp4"} or (weights == "int8" and activations in _HALF):
         share = constant("weight_only_kernel_share")
         return Kernel(half_precision_flop_per_s(gpu), share, "weight-only, 16-bit products")
     return None
@@ -46,7 +47,7 @@ def _unit(weights: str, activations: str | None) -> str | None:
     """Unit that multiplies: that of the wider of weights and activations; None for weight-only kernels."""
     if weights == "int4":
         return "int8" if activations == "int8" else None
-    if weights in {"fp8", "fp4"} and activations in {"bf16", "fp16"}:
+    if weights in {"fp8", "fp4", "int8"} and activations in _HALF:
         return None
     return "fp8" if weights == "fp4" and activations == "fp8" else weights
 

@@ -143,6 +143,7 @@ def _prediction(
     row: Mapping[str, str], case: ServingCase, target: str, predicted: float, measured: float, seen: bool
 ) -> Prediction:
     spread = range_of(target, seen=seen)
+    wider = 1.0 if case.shape_known else constant("unknown_shape_factor")
     return Prediction(
         id=text(row, "id"),
         target=target,
@@ -152,7 +153,7 @@ def _prediction(
         source=publication(row),
         predicted=predicted,
         measured=measured,
-        low=predicted * spread.low_factor,
-        high=predicted * spread.high_factor,
+        low=predicted * spread.low_factor / wider,
+        high=predicted * spread.high_factor * wider,
         scored=text(row, "quality") in ("", "ok"),
     )

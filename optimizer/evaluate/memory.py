@@ -10,10 +10,10 @@ from optimizer.estimator.training_memory import TrainingPlan, training_memory
 from optimizer.evaluate.rows import gpu_of, positive, publication, required_positive, text
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
-from optimizer.units import BYTES_PER_GB, BYTES_PER_GIB
+from optimizer.units import BYTES_PER_GB, BYTES_PER_GIB, BYTES_PER_MB, BYTES_PER_MIB
 
 TARGET = "mem_per_gpu"
-_UNITS = {"GB": BYTES_PER_GB, "GiB": BYTES_PER_GIB}
+_UNITS = {"gb": BYTES_PER_GB, "gib": BYTES_PER_GIB, "mb": BYTES_PER_MB, "mib": BYTES_PER_MIB}
 _UNNAMED_GPU = re.compile(r"any|unstated|not stated|\d+ ?gb card", re.IGNORECASE)
 """What tables write on purpose for no GPU in particular."""
 _SCOPE = re.compile(
@@ -65,13 +65,13 @@ def unit_of(row: Mapping[str, str]) -> int:
     Raises
     ------
     NotPredictableError
-        If it is neither GB nor GiB.
+        If it is none of GB, GiB, MB and MiB.
     """
     unit = text(row, "unit")
-    if unit not in _UNITS:
-        msg = f"unit {unit!r} is neither GB nor GiB"
+    if unit.casefold() not in _UNITS:
+        msg = f"unit {unit!r} is none of GB, GiB, MB, MiB"
         raise NotPredictableError(msg)
-    return _UNITS[unit]
+    return _UNITS[unit.casefold()]
 
 
 def measured_bytes(row: Mapping[str, str]) -> float:

@@ -5,22 +5,24 @@ from dataclasses import replace
 
 from catalog.load import Catalog
 from catalog.schema import Gpu, SourceRef
+from optimizer.estimator.constants import constant
 from optimizer.estimator.kernels import half_precision_flop_per_s
 from optimizer.estimator.training import sustained_peak_flop_per_s
 from optimizer.evaluate.rows import gpu_of, positive, predictable, text
 from optimizer.evaluate.types import NotPredictableError
-from optimizer.units import FLOP_PER_TFLOP
+from optimizer.units import BYTES_PER_GB, FLOP_PER_TFLOP
 
 PEAK, BANDWIDTH = "peak_bf16_dense_tflops", "memory_bandwidth_gb_per_s"
+_BY_PEAK = "row, by its peak alone"
 
 
 def training_gpu(row: Mapping[str, str], catalog: Catalog) -> Gpu:
-    """GPU of a run with the figures of the row's columns; one the catalog does not know needs both of them.
+    """GPU of a run with the figures of the row's columns; one the catalog does not know needs a peak.
 
     Raises
     ------
     NotPredictableError
-        If the catalog does not know the name and the row lacks a figure, or if it means GPUs of different speed.
+        If the catalog does not know the name and the row lacks a peak, or if it means GPUs of different speed.
     """
     peak, bandwidth = positive(row, PEAK), positive(row, BANDWIDTH)
     if not catalog.gpu_candidates(text(row, "gpu")):
@@ -52,20 +54,29 @@ def _with_half_precision(gpu: Gpu, peak: float) -> Gpu:
     )
 
 
+def is_guessed(gpu: Gpu) -> bool:
+    """Whether the catalog does not know a GPU, and its row gave the peak alone."""
+    return gpu.confidence == _BY_PEAK
+
+
 def _described(row: Mapping[str, str], catalog: Catalog, peak: float | None, bandwidth: float | None) -> Gpu:
-    """A GPU of which only the row tells."""
-    missing = [name for name, value in ((PEAK, peak), (BANDWIDTH, bandwidth)) if value is None]
-    if peak is None or bandwidth is None:
+    """A GPU of which only the row tells; without a bandwidth it is taken to be fed.
+
+    A run in fp8 or fp4 was measured, so the card has the unit: at twice, four times the peak at 16 bits.
+    """
+    if peak is None:
         try:
             return gpu_of(row, catalog)
         except NotPredictableError as error:
-            msg = f"{error}; to predict it by the row alone it lacks {' and '.join(missing)}"
+            msg = f"{error}; to predict it by the row alone it lacks {PEAK}"
             raise NotPredictableError(msg) from error
+    fed = peak * FLOP_PER_TFLOP / constant("training_flop_per_byte") / BYTES_PER_GB
+    confidence = _BY_PEAK if bandwidth is None else "row"
     return Gpu(
         gpu_id=text(row, "gpu") or "not stated", vendor="", architecture="", form_factor="", memory_usable_bytes=0,
-        memory_sold_gb=0, memory_bandwidth_gb_per_s=bandwidth, bf16_dense_tflop_per_s=peak,
+        memory_sold_gb=0, memory_bandwidth_gb_per_s=bandwidth or fed, bf16_dense_tflop_per_s=peak,
         fp16_dense_tflop_per_s=peak, fp16_fp16acc_dense_tflop_per_s=None, tf32_dense_tflop_per_s=None,
-        fp32_tflop_per_s=None, fp8_dense_tflop_per_s=None, int8_dense_tops=None, fp4_dense_tflop_per_s=None,
+        fp32_tflop_per_s=None, fp8_dense_tflop_per_s=2 * peak, int8_dense_tops=None, fp4_dense_tflop_per_s=4 * peak,
         link_kind="none", link_gb_per_s=0, pcie_gb_per_s=0, p2p=False, tdp_w=0, max_gpus_per_node=8, consumer=False,
-        release_year=None, confidence="row", memory_origin="", notes="", ref=SourceRef("row", 0, "", None),
+        release_year=None, confidence=confidence, memory_origin="", notes="", ref=SourceRef("row", 0, "", None),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from catalog.load import Catalog
 from catalog.schema import Gpu, LlmArchitecture
 from optimizer.errors import Finding, ProblemFileError
 from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
+from optimizer.evaluate.words import is_blank, is_unsaid, plain_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def read_rows(file: str, required: Iterable[str]) -> list[MeasuredRow]:
     text = _read_text(file)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = [re.sub(r"[\s\-]+", "_", name.strip().casefold()) for name in next(reader, [])]
         _check_header(file, header, list(required))
         rows = [_row(reader.line_num, header, cells) for cells in reader if any(cells)]
     except csv.Error as error:
@@ -72,7 +74,8 @@ def _check_header(file: str, header: list[str], required: list[str]) -> None:
 
 
 def _row(line: int, header: list[str], cells: list[str]) -> MeasuredRow:
-    found = {name: cell.strip() for name, cell in zip_longest(header, cells[: len(header)], fillvalue="")}
+    given = zip_longest(header, cells[: len(header)], fillvalue="")
+    found = {name: "" if is_blank(cell.strip()) else cell.strip() for name, cell in given}
     if len(cells) > len(header):
         fault = f"{len(cells)} cells, but the header has {len(header)}; put text with commas in double quotes"
         return MeasuredRow(line, found, fault)
@@ -85,7 +88,7 @@ def text(row: Mapping[str, str], column: str) -> str:
 
 
 def number(row: Mapping[str, str], column: str) -> float | None:
-    """Number of a column, None if the cell is empty.
+    """Number of a column, None if the cell is empty or says that it is not known.
 
     Raises
     ------
@@ -93,10 +96,10 @@ def number(row: Mapping[str, str], column: str) -> float | None:
         If the cell holds anything but a finite number.
     """
     cell = text(row, column)
-    if not cell:
+    if is_unsaid(cell):
         return None
     try:
-        value = float(cell)
+        value = float(plain_number(cell))
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

@@ -1,27 +1,27 @@
 """A row of a serving measurement as the estimator's own terms: model, GPU, replica, request, load."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.load import Catalog
 from catalog.schema import Gpu, LlmArchitecture, SourceRef
+from optimizer.estimator.architecture import attention_parameters
 from optimizer.estimator.engines import Engine, engine_named
 from optimizer.estimator.inference import RequestShape
 from optimizer.estimator.kernels import kernel_for
 from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.evaluate.rows import catalog_model, gpu_of, number, positive, required_positive, text
 from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
+from optimizer.evaluate.words import is_unsaid, number_format, sixteen_bits_of
 
 KINDS = ("decode", "prefill", "static", "maxthr", "mlperf", "serve", "serve_qps")
-SERVER_LIMITS = "SLO"
-_NO_LIMIT = {"", "inf", "max", SERVER_LIMITS}
+SERVER_LIMITS = "slo"
+_NO_LIMIT = {"", "inf", "infinite", "infinity", "max", "unlimited", "offline", SERVER_LIMITS}
 _BILLION = 1e9
 _PACKED_BITS = 8
-_WEIGHTS = {
-    "fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "fp4": "fp4",
-    "nvfp4": "fp4", "mxfp4": "fp4",
-}  # fmt: skip
-_KV = {"": "fp16", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8", "int8": "int8", "int4": "int4"}
+_CHOSEN, _MATRICES, _MOST_REST = 8, 3, 0.9
+_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
+_CACHES = ("fp16", "bf16", "fp8", "int8", "int4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class ServingCase:
     concurrency: float | None
     server_limits: bool
     requests_per_s: float | None
+    shape_known: bool = True
+    """False where the experts of a mixture are a guess from its parameters."""
 
     def replica(self) -> Replica:
         """Replica of the row.
@@ -79,28 +81,29 @@ def serving_case(row: Mapping[str, str], catalog: Catalog) -> ServingCase:
     NotPredictableError
         If the GPU or the model's shape is not known.
     """
-    kind = text(row, "kind")
+    kind = text(row, "kind").casefold()
     if kind not in KINDS:
         msg = f"column kind: found {kind!r}, write one of {', '.join(KINDS)}"
         raise UnreadableCellError(msg)
-    concurrency = text(row, "concurrency")
-    weights = _weights(row)
+    concurrency, gpu = text(row, "concurrency"), gpu_of(row, catalog)
+    weights = _weights(row, gpu)
     return ServingCase(
         kind=kind,
-        gpu=gpu_of(row, catalog),
+        gpu=gpu,
         model=architecture(row, catalog),
         engine=engine_named(text(row, "engine")),
         weights=weights,
-        activations=_activations(row),
-        kv=_word(row, "kv_precision", _KV),
+        activations=_format(row, "act_precision", _FORMATS, ""),
+        kv=_format(row, "kv_precision", _CACHES, "fp16"),
         mean_bits=positive(row, "weight_bits"),
         tensor_parallel=_count(row, "tp", _replica_gpus(row)),
         pipeline_parallel=_count(row, "pp", 1),
         shape=RequestShape("all", _length(row, "input_len"), _length(row, "output_len")),
-        batch=None if text(row, "batch") in _NO_LIMIT else positive(row, "batch"),
-        concurrency=None if concurrency in _NO_LIMIT else positive(row, "concurrency"),
-        server_limits=concurrency == SERVER_LIMITS,
+        batch=None if text(row, "batch").casefold() in _NO_LIMIT else positive(row, "batch"),
+        concurrency=None if concurrency.casefold() in _NO_LIMIT else positive(row, "concurrency"),
+        server_limits=concurrency.casefold() == SERVER_LIMITS,
         requests_per_s=required_positive(row, "request_rate_rps") if kind == "serve_qps" else None,
+        shape_known=not is_unknown_mixture(row, catalog),
     )
 
 
@@ -127,27 +130,32 @@ def _length(row: Mapping[str, str], column: str) -> float:
     return value or 0.0
 
 
-def _word(row: Mapping[str, str], column: str, known: Mapping[str, str]) -> str:
-    word = text(row, column).casefold()
-    if word not in known:
-        msg = f"column {column}: found {text(row, column)!r}, write one of {', '.join(name for name in known if name)}"
+def _format(row: Mapping[str, str], column: str, known: Sequence[str], unsaid: str) -> str:
+    """Number format of a column, by any of its usual spellings."""
+    word = text(row, column)
+    if is_unsaid(word):
+        return unsaid
+    found = number_format(word)
+    if found is None or found not in known:
+        msg = f"column {column}: found {word!r}, write one of {', '.join(known)}"
         raise UnreadableCellError(msg)
-    return known[word]
+    return found
 
 
-def _weights(row: Mapping[str, str]) -> str:
-    """Weight format; other names (w3, Q4_K_M) count as packed integers by their bits, an empty cell by bits alone."""
-    word = text(row, "weight_precision").casefold()
-    bits = positive(row, "weight_bits")
-    if word not in _WEIGHTS and bits is not None and bits < _PACKED_BITS:
+def _weights(row: Mapping[str, str], gpu: Gpu) -> str:
+    """Weight format; other names (w3, EXL2) count as packed integers by their bits, an empty cell by bits alone."""
+    word, bits = text(row, "weight_precision"), positive(row, "weight_bits")
+    if number_format(word) not in _FORMATS and bits is not None and bits < _PACKED_BITS:
         return "int4"
-    if not word:
-        return "fp8" if bits == _PACKED_BITS else "bf16"
-    return _word(row, "weight_precision", _WEIGHTS)
+    found = _format(row, "weight_precision", _FORMATS, "fp8" if bits == _PACKED_BITS else "bf16")
+    return sixteen_bits_of(gpu, found)
 
 
-def _activations(row: Mapping[str, str]) -> str:
-    return _word(row, "act_precision", _WEIGHTS) if text(row, "act_precision") else ""
+def is_unknown_mixture(row: Mapping[str, str], catalog: Catalog) -> bool:
+    """Whether a row is of a mixture of experts that the catalog does not know."""
+    total, active = positive(row, "params_total_b"), positive(row, "params_active_b")
+    sparse = total is not None and active is not None and active < total
+    return sparse and catalog_model(row, catalog) is None
 
 
 def architecture(row: Mapping[str, str], catalog: Catalog) -> LlmArchitecture:
@@ -156,26 +164,39 @@ def architecture(row: Mapping[str, str], catalog: Catalog) -> LlmArchitecture:
     Raises
     ------
     NotPredictableError
-        If neither gives the shape, or the row's model has experts that neither describes.
+        If neither gives the shape.
     """
     known = catalog_model(row, catalog)
     total = positive(row, "params_total_b")
     active = positive(row, "params_active_b")
-    if known is None:
-        known = _described(row, total)
-        if active is not None and total is not None and active < total:
-            msg = f"model {text(row, 'model')!r} is not in the catalog, and its experts are not in the row"
-            raise NotPredictableError(msg)
-    return replace(
-        known,
-        parameters=known.parameters if total is None else total * _BILLION,
-        active_parameters=known.active_parameters if active is None else active * _BILLION,
-        layers=_count(row, "layers", known.layers),
-        hidden_size=_count(row, "hidden", known.hidden_size),
-        attention_heads=_count(row, "heads", known.attention_heads),
-        kv_heads=_count(row, "kv_heads", known.kv_heads),
-        head_dim=_count(row, "head_dim", known.head_dim),
+    found = replace(
+        known or _described(row, total),
+        parameters=(known.parameters if known else 0.0) if total is None else total * _BILLION,
+        active_parameters=(known.active_parameters if known else 0.0) if active is None else active * _BILLION,
     )
+    found = replace(
+        found,
+        active_parameters=found.active_parameters or found.parameters,
+        layers=_count(row, "layers", found.layers),
+        hidden_size=_count(row, "hidden", found.hidden_size),
+        attention_heads=_count(row, "heads", found.attention_heads),
+        kv_heads=_count(row, "kv_heads", found.kv_heads),
+        head_dim=_count(row, "head_dim", found.head_dim),
+    )
+    return _with_guessed_experts(found) if is_unknown_mixture(row, catalog) else found
+
+
+def _with_guessed_experts(model: LlmArchitecture) -> LlmArchitecture:
+    """A mixture of which only parameters are known, in all and per token: eight experts per token, the rest attention.
+
+    Total = rest + experts and active = rest + experts · k/E give the number of experts E; at most nine tenths of the
+    active parameters are taken as the rest.
+    """
+    rest = min(model.layers * attention_parameters(model), _MOST_REST * model.active_parameters)
+    routed, chosen = model.parameters - rest, model.active_parameters - rest
+    experts = max(_CHOSEN + 1, round(_CHOSEN * routed / chosen))
+    width = max(1, round(routed / (model.layers * experts * _MATRICES * model.hidden_size)))
+    return replace(model, experts=experts, experts_per_token=_CHOSEN, expert_ffn_size=width)
 
 
 def _described(row: Mapping[str, str], total: float | None) -> LlmArchitecture:
@@ -195,7 +216,7 @@ def _described(row: Mapping[str, str], total: float | None) -> LlmArchitecture:
         hidden_size=hidden,
         attention_heads=heads,
         kv_heads=heads,
-        head_dim=hidden // heads,
+        head_dim=max(1, hidden // heads),
         ffn_size=0,
         gated_ffn=True,
         vocabulary_size=0,

@@ -1,5 +1,6 @@
 """Predicting a row of published training runs: tokens/s per GPU."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,14 +10,15 @@ from optimizer.estimator.constants import constant
 from optimizer.estimator.jobs import training_range
 from optimizer.estimator.training import gpu_seconds_per_token
 from optimizer.estimator.training_memory import TrainingPlan
-from optimizer.evaluate.row_gpu import training_gpu
+from optimizer.evaluate.row_gpu import is_guessed, training_gpu
 from optimizer.evaluate.rows import positive, publication, required_positive, text
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
+from optimizer.evaluate.words import is_unsaid, number_format, sixteen_bits_of
 
 TARGET = "tok_s_gpu"
 _METHODS = {"lora": "lora", "qlora": "qlora"}
-_PRECISIONS = {"mxfp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4", "int4+bf16": "bf16"}
+_MIXED = ("mixed", "amp", "mixed precision", "16-bit", "16")
 _KNOWN_PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 _WHOLE_RUNS = ("real_run", "per_step_report")
 _UNSAID_GPUS_OF_RUNS = 1_024
@@ -29,10 +31,10 @@ def predict(row: Mapping[str, str], catalog: Catalog) -> list[Prediction] | NotP
     measured = required_positive(row, TARGET)
     gpu = training_gpu(row, catalog)
     model = measured_model(row, catalog, mixture=text(row, "kind") == "pretrain_moe")
-    plan = plan_of(row, model)
+    plan = plan_of(row, model, gpu)
     predicted = run_of(row, gpu, plan).tokens_per_s_per_gpu
     low, high = training_range(plan)
-    if not model.shape_known:
+    if not model.shape_known or is_guessed(gpu):
         low, high = low / constant("unknown_shape_factor"), high * constant("unknown_shape_factor")
     return [
         Prediction(
@@ -51,7 +53,7 @@ def predict(row: Mapping[str, str], catalog: Catalog) -> list[Prediction] | NotP
     ]
 
 
-def plan_of(row: Mapping[str, str], model: MeasuredModel) -> TrainingPlan:
+def plan_of(row: Mapping[str, str], model: MeasuredModel, gpu: Gpu) -> TrainingPlan:
     """Settings of a run; those it does not say as the estimator takes them (docs/estimator.md)."""
     method = _METHODS.get(text(row, "kind"), "full")
     sequence = int(positive(row, "seq_len") or constant("default_training_sequence"))
@@ -61,7 +63,7 @@ def plan_of(row: Mapping[str, str], model: MeasuredModel) -> TrainingPlan:
         model=model.architecture,
         sequence=sequence,
         micro_batch=round(positive(row, "micro_batch") or unsaid),
-        precision=precision_of(row),
+        precision=precision_of(row, gpu),
         method=method,
         sharding="zero3",
         recompute="full" if checkpointing == "full" or (method != "full" and checkpointing != "none") else "none",
@@ -72,20 +74,25 @@ def plan_of(row: Mapping[str, str], model: MeasuredModel) -> TrainingPlan:
     )
 
 
-def precision_of(row: Mapping[str, str]) -> str:
-    """Precision of the matrix products.
+def precision_of(row: Mapping[str, str], gpu: Gpu) -> str:
+    """Precision of the matrix products, by any of its usual spellings; 16 bits that the card has where none is said.
+
+    Of several (int4+bf16, fp16/fp32) the first that is trained in counts.
 
     Raises
     ------
     NotPredictableError
         If it is none that the estimator knows.
     """
-    said = text(row, "precision").lower()
-    precision = _PRECISIONS.get(said, said)
-    if precision not in _KNOWN_PRECISIONS:
-        msg = f"precision {said!r} is none of {', '.join((*_KNOWN_PRECISIONS, *_PRECISIONS))}"
-        raise NotPredictableError(msg)
-    return precision
+    said = text(row, "precision")
+    if is_unsaid(said) or said.casefold() in _MIXED:
+        return sixteen_bits_of(gpu, "bf16")
+    for word in (said, *re.split(r"[+/,\s_\-]+", said)):
+        precision = number_format(word)
+        if precision in _KNOWN_PRECISIONS:
+            return sixteen_bits_of(gpu, precision)
+    msg = f"precision {said!r} is none of {', '.join(_KNOWN_PRECISIONS)}"
+    raise NotPredictableError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +123,7 @@ def run_of(row: Mapping[str, str], gpu: Gpu, plan: TrainingPlan) -> MeasuredRun:
         If the GPU has no unit for the precision.
     """
     if gpu.peak_tflop_per_s(plan.precision) is None:
-        known = f"{gpu.gpu_id} has no {plan.precision} unit"
-        msg = f"the row gives no {plan.precision} peak of {gpu.gpu_id}" if gpu.confidence == "row" else known
+        msg = f"{gpu.gpu_id} has no {plan.precision} unit"
         raise NotPredictableError(msg)
     unsaid = _UNSAID_GPUS_OF_RUNS if text(row, "record") in _WHOLE_RUNS else _UNSAID_GPUS
     gpus = positive(row, "n_gpus") or unsaid

@@ -49,7 +49,7 @@ def test_a_row_with_too_many_cells_is_kept_with_its_fault(tmp_path):
     assert [bool(row.fault) for row in rows] == [True, False]
 
 
-@pytest.mark.parametrize("cell", ["abc", "nan", "inf", "0", "-3"])
+@pytest.mark.parametrize("cell", ["abc", "1,5", "inf", "0", "-3"])
 def test_cells_that_are_no_positive_number(cell):
     """The message names the column, what was found and what to write."""
     with pytest.raises(UnreadableCellError, match=rf"column tp: found '{cell}', write a number"):
@@ -58,7 +58,8 @@ def test_cells_that_are_no_positive_number(cell):
 
 def test_an_empty_cell_is_no_fault_of_the_file():
     """A needed cell that is empty makes the row unpredictable, not unreadable."""
-    assert positive({"tp": ""}, "tp") is None
+    for cell in ("", "nan", "None", "n/a", "-", "unknown", "unstated"):
+        assert positive({"tp": cell}, "tp") is None
     with pytest.raises(NotPredictableError, match="column tp is empty"):
         required_positive({"tp": ""}, "tp")
 

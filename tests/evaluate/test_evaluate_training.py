@@ -207,7 +207,7 @@ def test_bounds_and_figures_of_models_are_not_scored(cells, scored):
     assert used(**cells).scored is scored
 
 
-@pytest.mark.parametrize(("cells", "words"), [({"unit": "MB"}, "MB"), ({"method": "qlora 2-bit"}, "2-bit")])
+@pytest.mark.parametrize(("cells", "words"), [({"unit": "pages"}, "pages"), ({"method": "qlora 2-bit"}, "2-bit")])
 def test_memory_that_is_not_estimated_says_why(cells, words):
     """An unknown unit or weight format is the reason."""
     with pytest.raises(NotPredictableError, match=words):

@@ -9,7 +9,7 @@ from optimizer.finance import residual_fraction
 from optimizer.model.instance import class_base_rates, slice_multiplier
 from optimizer.model.options import from_existing
 from optimizer.model.timegrid import SAME_MONTH, Slice, list_slices
-from optimizer.problem.schema import PURCHASE_OPTIONS, Period, Problem, PurchaseOption, TimeSlice
+from optimizer.problem.schema import PURCHASE_OPTIONS, ExistingNodes, Period, Problem, PurchaseOption, TimeSlice
 from optimizer.units import HOURS_PER_MONTH
 
 CLOUD_ONLY, OWNED_ONLY, HYBRID, BASELINE = "cloud-only", "owned-only", "hybrid", "baseline"
@@ -33,7 +33,7 @@ def list_variants(problem: Problem) -> tuple[Variant, ...]:
     """The variants that are compared; the baseline last, where the problem states one."""
     found = [
         Variant(CLOUD_ONLY, "everything rented or reserved", cloud_only(problem), worth_now(problem)),
-        Variant(OWNED_ONLY, "everything on owned nodes", owned_only(problem)),
+        Variant(OWNED_ONLY, _owned_words(problem), owned_only(problem)),
         Variant(HYBRID, "as the problem is written", problem),
     ]
     if problem.baseline is not None:
@@ -42,6 +42,11 @@ def list_variants(problem: Problem) -> tuple[Variant, ...]:
         sold = 0.0 if problem.baseline.keep == "existing" else worth_now(problem)
         found.append(Variant(BASELINE, meaning, stated_baseline(problem), sold))
     return tuple(found)
+
+
+def _owned_words(problem: Problem) -> str:
+    signed = any(nodes.term is not None for nodes in problem.options.existing)
+    return f"everything on owned nodes{', and on what is signed already' if signed else ''}"
 
 
 def worth_now(problem: Problem) -> float:
@@ -62,18 +67,31 @@ def cloud_only(problem: Problem) -> Problem:
 
 
 def owned_only(problem: Problem) -> Problem:
-    """Owned nodes only, those already there and those that can be bought; nothing is rented or reserved."""
-    return _supplied(problem, lambda purchase: purchase == "owned")
+    """Owned nodes only, those already there and those that can be bought; nothing is rented or reserved anew.
+
+    Reservations signed already stay: their fee is owed whatever is planned, so no variant may be rid of it.
+    """
+    owned = _supplied(problem, lambda purchase: purchase == "owned")
+    return _holding(owned, problem.options.existing)
 
 
 def stated_baseline(problem: Problem) -> Problem:
-    """What is kept of the hardware held now, and one purchase option for the rest (`baseline:` of the problem)."""
+    """What is kept of the hardware held now, and one purchase option for the rest (`baseline:` of the problem).
+
+    Reservations signed already are kept in any case: they cannot be sold, and their fee is owed.
+    """
     stated = problem.baseline
     if stated is None:
         return problem
     bare = _supplied(problem, lambda purchase: purchase == stated.rest)
-    existing = list(problem.options.existing) if stated.keep == "existing" else []
-    return bare.model_copy(update={"options": bare.options.model_copy(update={"existing": existing})})
+    existing = problem.options.existing
+    return _holding(
+        bare, existing if stated.keep == "existing" else [held for held in existing if held.term is not None]
+    )
+
+
+def _holding(problem: Problem, existing: Sequence[ExistingNodes]) -> Problem:
+    return problem.model_copy(update={"options": problem.options.model_copy(update={"existing": list(existing)})})
 
 
 def _supplied(problem: Problem, allowed: Callable[[PurchaseOption], bool]) -> Problem:

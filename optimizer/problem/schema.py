@@ -307,7 +307,7 @@ class Baseline(Model):
     """What `compare` measures savings against."""
 
     keep: Literal["existing", "nothing"] = "existing"
-    """Whether what is held already stays."""
+    """Whether hardware that is owned already stays, or is sold; reservations already signed stay."""
     rest: PurchaseOption = "on-demand"
     """How all the rest is had."""
 

@@ -142,6 +142,16 @@ def test_a_baseline_may_keep_nothing() -> None:
     assert costs(compared(problem, break_even=False))["baseline"] == pytest.approx(35_040)
 
 
+def test_a_signed_fee_is_owed_in_every_variant() -> None:
+    """A year of 0.5 USD/h is signed: no way of having the rest is rid of it, and its node serves meanwhile."""
+    signed = ", existing: [{name: signed, gpu: A, nodes: 1, term: 12 months, fee: 0.5 USD/h, paid: 9000 USD}]"
+    document = compared(problem_of(options=signed, tail="baseline: {keep: nothing}"), break_even=False)
+    fee, year = 0.5 * 8_760, 2 * 8_760
+    wanted = {"cloud-only": fee + year, "baseline": fee + year, "owned-only": fee + 14_600, "hybrid": fee + 14_600}
+    assert costs(document) == pytest.approx(wanted)
+    assert document.document()["variants"]["owned-only"]["meaning"].endswith("and on what is signed already")
+
+
 def test_lead_times_are_set_aside_for_owned_only_and_said() -> None:
     """Owned nodes that come in month 4 cannot serve month 0: owned-only supposes them there, the hybrid bridges."""
     found = compared(problem_of(f"{CLOUD}, {BOX[:-1]}, lead_time: 4 months}}"), break_even=False)

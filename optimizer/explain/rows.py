@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from optimizer.explain.reading import PlanReader, Record
+from optimizer.report.changes import limit_name
 from optimizer.report.meanings import family_meaning
 from optimizer.report.words import counted, limit_words
 from optimizer.trace import TraceNode
@@ -104,22 +105,39 @@ def _left_out_group(reason: str, ids: list[str]) -> TraceNode:
     return TraceNode(reason, counted(len(ids), "offer"), formula=", ".join(ids[:MOST_EXAMPLES]) + more)
 
 
+_SHORT = {
+    "conflict": "cannot hold together with the other limits so marked",
+    "demand": "so much demand stays unmet if limits stand",
+    "cut": "a cut of this workload that is enough, if limits stand",
+}
+
+
 def shortfall_nodes(plan: PlanReader) -> Iterable[TraceNode]:
-    """Why there is no plan: every row that falls short, and the cheapest change that would mend it."""
+    """Why there is no plan: what falls short, the changes that are enough, limits in conflict, cuts of demand."""
     for found in plan.document["infeasibility"]:
-        words = limit_words(found["family"], found["index"], found["unit"])
-        inputs = (("needed", found["required"]), ("there is", found["attainable"]))
-        meaning = "so much demand stays unmet if limits stand"
-        if found["kind"] == "limit":
-            meaning = "enough alone, if it gives so much" if found["alone"] else "one of the limits that give together"
-        children: tuple[TraceNode, ...] = ()
-        if fix := found["cheapest_fix"]:
-            change = TraceNode(
-                f"cheapest single change: {fix['change']}",
-                fix["to"],
-                fix["unit"],
-                "the least cost is then the NPV below",
-                inputs=(("from", fix["from"]), ("by", fix["by"]), ("npv", fix["npv"])),
-            )
-            children = (change,)
-        yield TraceNode(f"{words} short by", found["short_by"], found["unit"], meaning, "", inputs, children)
+        inputs = [("needed", found["required"]), ("there is", found["attainable"])]
+        if found["npv"] is not None:
+            inputs.append(("npv then", found["npv"]))
+        yield TraceNode(
+            _short_label(found),
+            found["short_by"],
+            found["unit"],
+            _short_meaning(found),
+            found.get("change", ""),
+            tuple(inputs),
+        )
+
+
+def _short_meaning(found: Record) -> str:
+    if found["kind"] != "limit":
+        return _SHORT[found["kind"]]
+    return "enough alone, if it gives so much" if found["alone"] else "one of the limits that give together"
+
+
+def _short_label(found: Record) -> str:
+    if found["kind"] == "conflict":
+        return f"{limit_name(found)} in conflict"
+    name = (
+        limit_name(found) if found["kind"] == "limit" else limit_words(found["family"], found["index"], found["unit"])
+    )
+    return f"{name} short by"

@@ -10,6 +10,8 @@ from optimizer.report.words import limit_words, quantity, workload_words
 
 Record = dict[str, Any]
 CHOICE = "choice"
+LONG_HOURS = 48.0
+"""Spans from which on hours are said in days, too."""
 _NAMES = {
     "deadline": "deadline of {0} (deadline)",
     "release": "start of {0} (start)",
@@ -27,6 +29,7 @@ _CHOICES = {
     "daily_window": "{0} allowed at all hours",
     "considered": "{0} left open",
 }
+_LET_IN = "{0} left open: {1} would then be used"
 
 
 def limit_name(found: Record) -> str:
@@ -44,7 +47,7 @@ def limit_value(value: float, unit: str, currency: str) -> str:
         return "lifted" if value else "as it is"
     if unit == "hours":
         exact = f"{number(value)} h"
-        return exact if duration(value) == exact else f"{exact} ({duration(value)})"
+        return f"{exact} ({duration(value)})" if value >= LONG_HOURS else exact
     if unit.startswith(currency):
         return f"{money(value)} {unit}"
     return percent(value) if unit == "share" else quantity(value, unit)
@@ -53,7 +56,9 @@ def limit_value(value: float, unit: str, currency: str) -> str:
 def change_words(found: Record, currency: str) -> str:
     """The change of a limit: `2 more nodes (stock of A)`, `4 days 4 h more (deadline of train)`."""
     if found["unit"] == CHOICE:
-        return _CHOICES.get(found["family"], limit_name(found) + " lifted").format(*found["index"])
+        known = _CHOICES.get(found["family"], limit_name(found) + " lifted")
+        words = _LET_IN if found["family"] == "considered" and len(found["index"]) > 1 else known
+        return words.format(*found["index"])
     less = found["required"] < found["attainable"]
     amount = limit_value(found["short_by"], found["unit"], currency)
     if found["unit"] == "share":
@@ -68,6 +73,8 @@ def plain_name(found: Record) -> str:
 
 def cut_words(found: Record) -> str:
     """A cut of demand that is enough: `chat asked to serve 30 of 37 requests/s at its peak (−18.9 %)`."""
+    if not found["attainable"]:
+        return f"{found['index'][0]} left out"
     share = percent(found["short_by"] / found["required"]) if found["required"] else ""
     at = " at its peak" if found["unit"] == "requests/s" else ""
     kept = f"{number(found['attainable'])} of {quantity(found['required'], found['unit'])}"

@@ -1,5 +1,6 @@
 """The answer "no": which row falls short, by how much, what would mend it, and what cannot run at all."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +21,13 @@ def infeasible_sections(document: Document) -> list[Section]:
     limits, conflict, unmet, cuts = ([s for s in document["infeasibility"] if s["kind"] == k] for k in kinds)
     verdict = "Infeasible: no plan meets all that the problem asks for."
     currency = document["currency"]
-    notes = (verdict, *supply_notes(document), *_unmet_lines(document, unmet), *_fix_lines(document, limits))
+    notes = (
+        verdict,
+        *supply_notes(document),
+        *_no_way_lines(document),
+        *_unmet_lines(document, unmet),
+        *_fix_lines(document, limits),
+    )
     found = [
         Section(document["problem"], notes=(*notes, *_diagnosis_notes(document))),
         _enough_alone([s for s in limits if s["alone"]], currency),
@@ -88,6 +95,8 @@ def shortfall_line(document: Document) -> str:
         return "infeasible"
     if nothing := no_offer_line(document):
         return f"infeasible: {nothing}"
+    if lines := _no_way_lines(document):
+        return f"infeasible: {lines[0].removesuffix('.')}"
     first = found[0]
     if first["kind"] == "limit" and first["unit"] == CHOICE:
         return f"infeasible: {change_words(first, document['currency'])} would mend it"
@@ -104,7 +113,8 @@ def _fix_lines(document: Document, limits: list[dict[str, Any]]) -> list[str]:
         return []
     alone = [s for s in limits if s["alone"]]
     if not alone:
-        return [] if _cut_short(document) else ["No change of a single limit makes it feasible."]
+        known = _cut_short(document) or _without_a_way(document)
+        return [] if known else ["No change of a single limit makes it feasible."]
     currency = document["currency"]
     others = [change_words(s, currency) for s in alone[1 : 1 + MOST_SENTENCES]]
     least = f"the least cost is then {money(alone[0]['npv'])} {currency} (NPV)"
@@ -144,6 +154,33 @@ def _row_words(shortfall: dict[str, Any]) -> str:
     words = limit_words(shortfall["family"], shortfall["index"], shortfall["unit"])
     places = shortfall["index"][2:] if shortfall["family"] == "demand_coverage" else []
     return f"{words} ({', '.join(places)})" if places else words
+
+
+def _no_way_lines(document: Document) -> list[str]:
+    return [no_way_line(name, document["rejections"]) for name in _without_a_way(document)]
+
+
+def no_way_line(workload: str, rejections: Iterable[dict[str, Any]]) -> str:
+    """A workload that nothing can run, with the rejection that was nearest to fitting: required, and there."""
+    line = f"{workload} cannot run on any GPU that the problem allows"
+    own = [r for r in rejections if r["workload"] == workload and r["resource"] != "dominated"]
+    if not own:
+        return f"{line}."
+    nearest = min(own, key=_excess)
+    where = " ".join(part for part in (nearest["gpu"], nearest["deployment"]) if part)
+    figures = ""
+    if nearest["required"] and nearest["available"] is not None:
+        unit = nearest["unit"]
+        figures = f" ({quantity(nearest['required'], unit)} required, {quantity(nearest['available'], unit)} there)"
+    return f"{line}. Nearest: {where}: {nearest['reason']}{figures}."
+
+
+def _excess(found: dict[str, Any]) -> float:
+    """How far a rejection is from fitting: required ÷ there, or the other way round; infinite where nothing is."""
+    required, there = found["required"], found["available"]
+    if not required or not there:
+        return math.inf
+    return float(max(required / there, there / required))
 
 
 def _without_a_way(document: Document) -> list[str]:

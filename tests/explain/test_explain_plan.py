@@ -263,8 +263,11 @@ def test_an_infeasible_plan_explains_its_shortfalls() -> None:
     document = planned(MIXED.replace("capex: 10_000 USD", "gpus: {A: 1, B: 1}"))
     assert document["status"] == "infeasible"
     found = everything(explain(document))
-    assert any("short by" in node.label for node in found)
-    assert len([node for node in found if "short by" in node.label]) == len(document["infeasibility"])
+    told = [node for node in found if "short by" in node.label or "in conflict" in node.label]
+    assert len(told) == len(document["infeasibility"])
+    assert {"enough alone, if it gives so much", "so much demand stays unmet if limits stand"} & {
+        n.formula for n in told
+    }
 
 
 def test_unknown_names_give_near_ones(mixed: dict[str, Any]) -> None:

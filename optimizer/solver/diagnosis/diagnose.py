@@ -20,7 +20,7 @@ from optimizer.solver.diagnosis.search import Fix, Search, least_cost_at
 from optimizer.solver.milp import SolverSettings
 from optimizer.solver.resolve import Again, OutOfTimeError, Resolver
 
-LONGEST_S = 300.0
+LONGEST_S = 60.0
 """Seconds that a diagnosis takes at most, where no time limit was asked for."""
 CUT_SHORT = "The diagnosis was cut short by the time limit: other or smaller changes may be enough, too."
 
@@ -101,7 +101,8 @@ class _Findings:
                 return
             values[limit] = value
         self.together = [(limit, value) for limit, value in values.items() if value is not None]
-        self.npv_together = least_cost_at(self.prepared, self.together, self.resolver)
+        found = least_cost_at(self.prepared, self.together, self.resolver)
+        self.npv_together = None if found is None else found.npv
 
     # --- as the plan says it --------------------------------------------------------------------------------------
 
@@ -109,11 +110,16 @@ class _Findings:
         """Limits that are enough alone, cheapest first; else a set; the conflict; demand unmet; cuts of demand."""
         fixes = sorted(self.fixes, key=lambda fix: fix.npv)
         cheapest = _fix_record(fixes[0]) if fixes else None
-        alone = [_limit(f.limit, f.to, "limit", cheapest, alone=True, npv=f.npv) for f in fixes]
+        alone = [_alone(fix, cheapest) for fix in fixes]
         together = [_limit(limit, value, "limit", npv=self.npv_together) for limit, value in self.together]
         against = self.conflict if len(self.conflict) > 1 else []
         conflict = [_limit(limit, limit.value, "conflict") for limit in against]
         return (*alone, *together, *conflict, *map(_unmet, self.unmet), *map(_cut, self.cuts))
+
+
+def _alone(fix: Fix, cheapest: dict[str, object] | None) -> Shortfall:
+    found = _limit(fix.limit, fix.to, "limit", cheapest, alone=True, npv=fix.npv)
+    return replace(found, index=[*found.index, ", ".join(fix.lets_in)]) if fix.lets_in else found
 
 
 def _limit(

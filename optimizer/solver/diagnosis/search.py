@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.model.build import Milp, build
+from optimizer.model.lookup import work_columns
 from optimizer.model.rows import Columns, Row
 from optimizer.prepare import Prepared
-from optimizer.solver.diagnosis.limit import Limit, changed
+from optimizer.solver.diagnosis.limit import SUPPLY, Limit, changed
 from optimizer.solver.milp import LinearModel
-from optimizer.solver.resolve import Resolver
+from optimizer.solver.resolve import Resolved, Resolver
 
 PRECISION = 1e-7
 """Relative width at which a search between two values ends."""
@@ -21,6 +22,8 @@ MARGINS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6)
 """Shares by which a value may be passed, so that the solver's own tolerance does not decide."""
 HAIR = 1e-5
 """Relative distance below a value at which it must not be enough: more than the solver's tolerance could hide."""
+DUST = 1e-7
+"""Values up to which a variable is not used."""
 DIGITS = 9
 """Significant digits of a value found."""
 
@@ -32,6 +35,8 @@ class Fix:
     limit: Limit
     to: float
     npv: float
+    lets_in: tuple[str, ...] = ()
+    """What the least-cost plan would then use that was not considered before."""
 
     @property
     def by(self) -> float:
@@ -75,8 +80,10 @@ class Search:
         value = self.least(limit)
         if value is None:
             return None
-        npv = least_cost_at(self.prepared, [*_settled(self.others), (limit, value)], self.resolver)
-        return None if npv is None else Fix(limit, value, npv)
+        found = least_cost_at(self.prepared, [*_settled(self.others), (limit, value)], self.resolver)
+        if found is None:
+            return None
+        return Fix(limit, value, found.npv, _lets_in(limit, self.prepared, found))
 
     # --- whole limits ---------------------------------------------------------------------------------------------
 
@@ -165,13 +172,36 @@ def _settled(others: Mapping[Limit, float | None]) -> list[tuple[Limit, float]]:
     return [(limit, value) for limit, value in others.items() if value is not None]
 
 
-def least_cost_at(prepared: Prepared, values: Sequence[tuple[Limit, float]], resolver: Resolver) -> float | None:
+_NEW = {
+    "options.gpus": "gpu_id",
+    "options.regions": "region",
+    "options.purchase": "purchase_option",
+    "options.providers": "provider",
+}
+"""What a key keeps out, by the field of an offer; offers themselves where it is none of these."""
+
+
+def _lets_in(limit: Limit, before: Prepared, found: Resolved) -> tuple[str, ...]:
+    """Names that a lifted list lets in, as far as the least-cost plan uses them."""
+    if limit.again != SUPPLY:
+        return ()
+    known = {option.option_id for option in before.supply.options}
+    v, values = found.milp.variables, found.solution.values
+    columns = [(name, c) for (name, _), c in (*v.acquire.items(), *v.rent.items())]
+    columns += [(place.option.option_id, c) for place in v.places for c in work_columns(place)]
+    used = {name for name, column in columns if values[column] > DUST} - known
+    field = _NEW.get(limit.key, "option_id")
+    new = (str(getattr(o, field)) for o in found.milp.instance.options if o.option_id in used)
+    return tuple(dict.fromkeys(new))
+
+
+def least_cost_at(prepared: Prepared, values: Sequence[tuple[Limit, float]], resolver: Resolver) -> Resolved | None:
     """The least cost with limits at values, passed by what the solver's tolerance may hide; None without a plan."""
     for margin in MARGINS:
         passed = {limit: _passed(limit, value, margin) for limit, value in values}
         found = resolver.least_cost(changed(prepared, passed, resolver.again))
         if found is not None:
-            return found.npv
+            return found
     return None
 
 

@@ -379,3 +379,30 @@ def test_files_that_the_problem_names_are_not_overwritten(verb, tmp_path):
     assert result.exit_code == 2
     assert "a file of the problem" in " ".join(result.stderr.replace("│", " ").split())
     assert profile.read_text() == before
+
+
+NO_WAY = """
+name: too large
+horizon: {months: 1, periods: once}
+workloads:
+  - name: chat
+    kind: service
+    model: llama-3.1-405b
+    gpus_per_replica: 1
+    traffic: {mean_requests_per_s: 2}
+    tokens: {input: 500, output: 100}
+options: {gpus: [L4]}
+"""
+
+
+def test_a_workload_that_nothing_can_run_is_named_before_anything_else(tmp_path):
+    """Weights of 811.7 GB on one GPU of 22.46 GB: check, estimate and solve name memory, required and there."""
+    path = tmp_path / "large.yaml"
+    path.write_text(NO_WAY)
+    checked, solved = in_process("check", path), in_process("solve", path)
+    assert (checked.exit_code, solved.exit_code) == (0, 1)
+    for text in (checked.stderr, solved.stderr, " ".join(solved.stdout.split())):
+        assert "chat cannot run on any GPU that the problem allows. Nearest: L4" in text
+        assert "813.01 GB required, 22.46 GB there" in text
+    assert "No change of a single limit" not in solved.stdout
+    assert "64 GPUs per replica would do" in " ".join(in_process("estimate", path).stdout.split())

@@ -33,6 +33,9 @@ def months_charged(case: Case, begin: float, stop: float, change: float = 0.0) -
 def hours_charged(case: Case, key: Key, change: float, window: tuple[float, float] = FROM_START) -> Charged:
     """Hours of a cell inside a window: its slice has its share of every month of its block."""
     block = case.plan.grid.blocks[key[0]]
+    if not change and window == FROM_START:
+        cell = case.cells[key]
+        return {(cell.period, 1.0): (cell.hours, cell.present_hours)}
     months = months_charged(case, max(block.start_month, window[0]), min(block.end_month, window[1]), change)
     hours = case.plan.grid.slices[key[1]].share_of_hours * HOURS_PER_MONTH
     return {(block.period, level): (m * hours, p * hours) for (_, level), (m, p) in months.items()}

@@ -74,27 +74,33 @@ def costs_per_order(instance: Instance, v: Variables) -> Iterator[CostLine]:
 def costs_while_held(instance: Instance, v: Variables) -> Iterator[CostLine]:
     """Months that nodes (their GPUs, kW) are held or rented (node-hours ÷ 730) × amount per month."""
     for cost in instance.problem.costs:
-        for option in instance.options if cost.per is not None and cost.monthly else ():
-            quantity, price = per_node(cost, option), cost.monthly or 0.0
-            if quantity > 0 and meant(cost, option):
-                amounts = _monthly_amounts(instance, v, cost, option)
-                unit = _HELD[cost.per or "node"]
-                yield from amounts.lines(cost.kind, option, unit, price, cost.name, cost.source)
+        if cost.per is None or not cost.monthly:
+            continue
+        rented = _rented_amounts(instance, v, cost)
+        change, window = _change(instance, cost), _window(instance, cost)
+        for option in instance.options:
+            quantity = per_node(cost, option) if meant(cost, option) else 0.0
+            amounts = rented.get(option.option_id, Amounts())
+            if option.held and quantity > 0:
+                amounts = held_amounts(instance, v, option, cost.monthly, quantity, change, window, past_horizon=False)
+            yield from amounts.lines(cost.kind, option, _HELD[cost.per], cost.monthly, cost.name, cost.source)
 
 
-def _monthly_amounts(instance: Instance, v: Variables, cost: FurtherCost, option: Option) -> Amounts:
-    change, window = _change(instance, cost), _window(instance, cost)
-    quantity, price = per_node(cost, option), cost.monthly or 0.0
-    if option.held:
-        return held_amounts(instance, v, option, price, quantity, change, window, past_horizon=False)
-    amounts = Amounts()
-    hours = {cell_key(c): priced_hours(instance, c, change, window) for c in instance.cells()}
+def _rented_amounts(instance: Instance, v: Variables, cost: FurtherCost) -> dict[str, Amounts]:
+    """Of each option rented by the hour that a cost falls on: node-hours (of GPUs, kW) ÷ 730."""
+    change, window, price = _change(instance, cost), _window(instance, cost), cost.monthly or 0.0
+    options = {o.option_id: o for o in instance.rented_options if meant(cost, o) and per_node(cost, o) > 0}
+    hours = {cell_key(c): priced_hours(instance, c, change, window) for c in instance.cells()} if options else {}
+    found: dict[str, Amounts] = defaultdict(Amounts)
     for option_id, key, column, nodes in rented_nodes(v):
-        for part in hours[key] if option_id == option.option_id else ():
-            months = nodes * quantity * part.hours / HOURS_PER_MONTH
-            value = nodes * quantity * part.present_hours / HOURS_PER_MONTH * price * part.level
-            amounts.add(instance.grid.blocks[key[0]].period, part.level, column, months, value)
-    return amounts
+        if option_id not in options:
+            continue
+        counted = nodes * per_node(cost, options[option_id]) / HOURS_PER_MONTH
+        for part in hours[key]:
+            value = counted * part.present_hours * price * part.level
+            period = instance.grid.blocks[key[0]].period
+            found[option_id].add(period, part.level, column, counted * part.hours, value)
+    return found
 
 
 def costs_of_traffic(instance: Instance, v: Variables) -> Iterator[CostLine]:

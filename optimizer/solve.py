@@ -17,8 +17,9 @@ from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
 from optimizer.solver import readback
 from optimizer.solver.diagnosis.diagnose import Diagnosis, diagnose
-from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings, solve_model
+from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings
 from optimizer.solver.resolve import linear_model as linear_model
+from optimizer.solver.spare_start import solve_from_spares
 
 PlanHook = Callable[[Plan], None]
 PLAN_INTERVAL_S = 1.0
@@ -55,7 +56,7 @@ def solve(
     clock.lap("build_s")
     answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
     hook = None if on_plan is None else _throttled(answer, on_plan)
-    solution = solve_model(linear_model(milp), settings, on_progress=on_progress, on_incumbent=hook)
+    solution = solve_from_spares(milp, linear_model(milp), settings, on_progress=on_progress, on_incumbent=hook)
     diagnosis = Diagnosis(())
     if solution.status == "infeasible":
         again = functools.partial(prepare, catalog=catalog)

@@ -10,7 +10,8 @@ from optimizer.plan import Plan
 from optimizer.prepare import prepare
 from optimizer.problem.schema import Problem
 from optimizer.solve import linear_model, solve
-from optimizer.solver.milp import SolverSettings, solve_model
+from optimizer.solver.milp import SolverSettings
+from optimizer.solver.spare_start import solve_from_spares
 
 LEAST_TIME_S = 1.0
 """A solve gets at least this long, however late it is."""
@@ -61,7 +62,7 @@ class Runner:
         """
         settings = self._next(label)
         milp = build(prepare(problem, self.catalog).instance())
-        solution = solve_model(linear_model(milp), settings)
+        solution = solve_from_spares(milp, linear_model(milp), settings)
         self.interrupted |= solution.interrupted
         if solution.interrupted or solution.status == "no_solution":
             raise OutOfTimeError

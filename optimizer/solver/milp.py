@@ -84,6 +84,8 @@ class LinearModel:
     name: str = "gpumix"
     relaxed: bool = False
     objective_scale: float = field(default=1.0)
+    start: Sequence[float] = ()
+    """Values of a plan that is known, to search from; none by default."""
 
     def arrays(self) -> ModelArrays:
         """All numbers as HiGHS gets them.
@@ -154,6 +156,10 @@ def solve_model(
     highs = load(model, arrays, settings)
     # The constant counts in HiGHS's own objective too, so that the gap asked is one of the whole cost.
     highs.changeObjectiveOffset(model.constant / model.objective_scale)
+    if model.start:
+        start = highspy.HighsSolution()
+        start.col_value = list(model.start)
+        highs.setSolution(start)
     watch = _Watch(model, highs, started, settings.time_limit_s, on_progress, on_incumbent)
     searching = time.monotonic()
     with _interruptible(watch):

@@ -146,7 +146,7 @@ SOURCES: dict[str, Callable[[], Milp]] = {
     "fleet_balance": held, "minimum_order": held, "budget_capex": held, "budget_opex": held, "budget_npv": held,
     "site_power": held, "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
-    "spare_capacity": redundant,
+    "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -241,3 +242,27 @@ def test_the_audit_finds_a_plan_that_no_loss_may_hit() -> None:
     document["inputs"]["problem"]["workloads"][0]["redundancy"] = 1
     report = audit_plan(document, catalog=the_catalog())
     assert "spare capacity" in {finding.check for finding in report.errors}
+
+
+def test_stages_survive_the_loss_of_their_nodes() -> None:
+    """Prompts and outputs apart on nodes of one GPU: each stage has a replica to spare, and hands over after any loss.
+
+    2 prompts a second take 2 replicas on A, their outputs 4 on B: with spare nodes 3 and 5.
+    """
+    data = problem(
+        [service(rate=2.0, redundancy=1) | {"disaggregated": "required"}],
+        [on_demand("a", "A", price=1.0, max_nodes=9), on_demand("b", "B", price=1.0, max_nodes=9)],
+        [serves(gpu="A"), serves(gpu="B")],
+    )
+    made = parsed(data)
+    parts = (("A", "prefill", 1.0), ("B", "decode", 2.0))
+    estimates = tuple(
+        ServiceEstimate("chat", gpu, Deployment(1, 1, stage=stage), (ClassEstimate("all", seconds),))
+        for gpu, stage, seconds in parts
+    )
+    supply = prepare(made, the_catalog()).supply
+    options = tuple(replace(option, provider="p") for option in supply.options)
+    milp = build(build_instance(made, replace(supply, options=options), Estimates(services=estimates)))
+    solution = solve_model(linear_model(milp), SolverSettings(gap=0))
+    check_solution(milp, solution)
+    assert solution.objective == pytest.approx(8 * HOURS_PER_YEAR)

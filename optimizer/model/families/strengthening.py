@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 
 from optimizer.model.entities import Instance, Server
 from optimizer.model.lookup import cell_index, nodes_in_service, server_cells
-from optimizer.model.rows import Row, row
+from optimizer.model.rows import Row, Term, row
+from optimizer.model.spare import NodeKind, SpareNeed
 from optimizer.model.staging import DECODE, sides, takes_requests
 from optimizer.model.variables import SMALL_LOAD, CellKey, Variables
 
@@ -95,10 +96,78 @@ def _worth(server: Server, terms: list[tuple[str, int, float]], weights: dict[st
     return max(weights[name] / load for name, _, _ in terms if (load := server.load(name)))
 
 
+def spare_nodes(instance: Instance, v: Variables) -> Iterator[Row]:
+    """Σ nodes × worth ≥ 1 + Σ served share × worth (+ (k − 1) × the least worth), per service with N + k and cell.
+
+    Worth is the share of the service that a full node can do after a loss, 1 at most. What any loss leaves stands on
+    the nodes left, and is the whole service; the largest node in use is worth no less than the mean over the shares
+    served, and any other node no less than the least.
+    """
+    for need in v.spare_needs:
+        worth = _worth_of_nodes(need)
+        nodes = _nodes_by_kind(need, v)
+        if not worth or any(kind not in nodes for kind in worth) or any(group.stage for group in need.groups):
+            continue
+        shares = _weights_of_classes(need)
+        terms: list[Term] = [(column, w) for kind, w in worth.items() for column in nodes[kind]]
+        for group in need.groups:
+            for server in group.servers:
+                for name, share in shares.items():
+                    column = v.serve.get((server.index, name, need.cell))
+                    if column is not None:
+                        terms.append((column, -share * worth[group.kind]))
+        least = 1.0 + (need.nodes - 1) * min(worth.values())
+        index = (need.service, *cell_index(instance, need.cell))
+        yield row("spare_nodes", index, terms, ">=", least, "share")
+
+
+def _weights_of_classes(need: SpareNeed) -> dict[str, float]:
+    """Share of each class in the load of the service on its best deployment; they add up to 1."""
+    loads = {n: r * min(g.loads[n] for g in need.groups if n in g.loads) for n, r in need.rates.items()}
+    return {name: load / sum(loads.values()) for name, load in loads.items()}
+
+
+def _worth_of_nodes(need: SpareNeed) -> dict[NodeKind, float]:
+    """Most of the service that a node of each kind can do, weighing classes as above; 1 at most."""
+    if any(all(name not in g.loads for g in need.groups) for name in need.rates):
+        return {}
+    shares = _weights_of_classes(need)
+    found: dict[NodeKind, float] = {}
+    for group in need.groups:
+        best = max(shares[n] / (r * group.loads[n]) for n, r in need.rates.items() if n in group.loads)
+        found[group.kind] = max(found.get(group.kind, 0.0), min(1.0, best * group.per_node))
+    return found
+
+
+def _nodes_by_kind(need: SpareNeed, v: Variables) -> dict[NodeKind, list[int]]:
+    found: dict[NodeKind, dict[int, None]] = defaultdict(dict)
+    for group in need.groups:
+        for server in group.servers:
+            column = nodes_in_service(v, server.option.option_id, need.cell)
+            if column is not None:
+                found[group.kind][column] = None
+    return {kind: list(columns) for kind, columns in found.items()}
+
+
+def left_needs_nodes(instance: Instance, v: Variables) -> Iterator[Row]:
+    """(Nodes lost + 1) × more ≤ nodes of the kind: what is left stands on one node more than are lost."""
+    for need in v.spare_needs:
+        nodes = _nodes_by_kind(need, v)
+        for group in need.groups:
+            for lost in range(1, need.nodes + 1):
+                more = v.spare.get(("more", need.service, need.cell, group.label, lost))
+                if more is not None:
+                    index = (need.service, *cell_index(instance, need.cell), group.label, lost)
+                    there = [(column, -1.0) for column in nodes[group.kind]]
+                    yield row("left_needs_nodes", index, [(more, lost + 1.0), *there], "<=", 0.0, "nodes")
+
+
 CUTS: tuple[Callable[[Instance, Variables], Iterator[Row]], ...] = (
     share_needs_replica,
     share_needs_node,
     replica_cover,
+    spare_nodes,
+    left_needs_nodes,
 )
 
 

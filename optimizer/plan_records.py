@@ -273,13 +273,31 @@ class ConstraintRecord(Part):
     binding: bool
 
 
-class ShortfallRecord(Part):
-    """What falls short where there is no plan."""
+class FixRecord(Part):
+    """The cheapest change of one limit; `from` is what the limit is."""
 
+    change: str
+    from_: float = Field(alias="from")
+    to: float
+    by: float
+    unit: str
+    npv: float
+
+
+class ShortfallRecord(Part):
+    """What falls short where there is no plan, or a change that is enough."""
+
+    kind: str
     family: str
+    index: tuple[str, ...]
     required: float
     attainable: float
     short_by: float
+    unit: str
+    cheapest_fix: FixRecord | None
+    alone: bool
+    npv: float | None
+    change: str = ""
 
 
 class LeftOutRecord(Part):

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from optimizer.plan_records import (
     AcquisitionRecord,
@@ -14,7 +14,6 @@ from optimizer.plan_records import (
     Part,
     PlanDocument,
     RentalRecord,
-    ShortfallRecord,
 )
 
 
@@ -31,35 +30,11 @@ class RejectionRecord(Part):
     unit: str
 
 
-class FixRecord(Part):
-    """The cheapest change of one limit; `from` is what the limit is."""
-
-    change: str
-    from_: float = Field(alias="from")
-    to: float
-    by: float
-    unit: str
-    npv: float
-
-
-class FullShortfallRecord(ShortfallRecord):
-    """A row that cannot hold."""
-
-    kind: str
-    index: tuple[str, ...]
-    unit: str
-    cheapest_fix: FixRecord | None
-    alone: bool
-    npv: float | None
-    change: str = ""
-
-
 class Besides(Part):
     """Parts of every plan file that the audit derives anew and an explanation reads."""
 
     gpumix_version: str
     rejections: tuple[RejectionRecord, ...]
-    infeasibility: tuple[FullShortfallRecord, ...]
     timing: dict[str, float]
     model: dict[str, int]
     notes: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from optimizer.audit.document import Answer, PlanDocument, read_answer
 from optimizer.audit.estimates import check_estimates
 from optimizer.audit.fleet import check_fleet, check_limits
 from optimizer.audit.grid import check_grid
+from optimizer.audit.infeasibility import check_infeasibility
 from optimizer.audit.jobs import check_jobs, workings
 from optimizer.audit.ledger import check_budgets, check_ledger, derive_ledger
 from optimizer.audit.left_out import allowed_offers, check_left_out
@@ -66,7 +67,7 @@ def _check_answer(answer: Answer, rows: CatalogRows, checker: Checker) -> None:
     check_assumptions(answer, problem, rows, anew, checker)
     grid_holds = check_grid(answer, problem, checker)
     if not isinstance(answer, PlanDocument):
-        _check_no_plan(answer, checker)
+        _check_no_plan(answer, problem, checker)
     elif grid_holds:
         _check_plan(Case(answer, problem), checker)
     else:
@@ -82,11 +83,8 @@ def _problem_of(answer: Answer, checker: Checker) -> Problem | None:
     return None
 
 
-def _check_no_plan(answer: Answer, checker: Checker) -> None:
-    for number, short in enumerate(answer.infeasibility):
-        where = f"infeasibility[{number}].short_by"
-        missing = abs(short.required - short.attainable)
-        checker.equal("infeasibility", where, short.short_by, missing, size=short.required)
+def _check_no_plan(answer: Answer, problem: Problem, checker: Checker) -> None:
+    check_infeasibility(answer, problem, checker)
     known = answer.status in NO_PLAN_STATUSES
     message = f"there is no plan to audit (status {answer.status})" if known else f"unknown status {answer.status}"
     checker.fail("plan", "status", message)

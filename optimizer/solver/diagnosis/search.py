@@ -254,7 +254,7 @@ def least_undone(milp: Milp, workload: str, resolver: Resolver) -> float | None:
     runs = {d.name for d in milp.instance.volume_demands if d.workload == workload}
     rows = list(milp.rows)  # without the cuts, which suppose that all demand is met
     for number, row in enumerate(rows):
-        served = row.family == "demand_coverage" and row.index[0] == workload
+        served = row.family in ("demand_coverage", "spare_capacity") and row.index[0] == workload
         if (served or (row.family == "deadline" and row.index[0] in runs)) and row.rhs > 0:
             rows[number] = replace(row, terms=(*row.terms, (slack, row.rhs)))
     return _slack_value(resolver, columns, rows, slack)

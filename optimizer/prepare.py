@@ -11,9 +11,11 @@ from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates
 from optimizer.model.dominance import drop_outclassed
 from optimizer.model.entities import Instance
+from optimizer.model.further_costs import per_node
 from optimizer.model.instance import build_instance
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Literature, Supply, list_supply
+from optimizer.model.prices import meant
 from optimizer.problem.schema import ExistingNodes, OwnGpu, Problem, Quote, Site
 from optimizer.trace import Assumption
 from optimizer.units import BYTES_PER_GB
@@ -276,7 +278,7 @@ def _price_assumptions(problem: Problem, known: Literature, supply: Supply) -> I
         else:
             unit = f"{problem.currency}/h per {terms.per}"
             yield Assumption(f"own price: {terms.words}", terms.price, unit, source, "user", day)
-    yield from _further_costs(problem)
+    yield from _further_costs(problem, supply)
     for discount in known.discounts:
         name = f"estimated discount {discount.discount_id}"
         yield _from_literature(name, "share", discount, problem.options.estimated_discounts or "mid")
@@ -285,7 +287,7 @@ def _price_assumptions(problem: Problem, known: Literature, supply: Supply) -> I
         yield _from_literature(name, "share of price", value, (problem.site or Site()).resale)
 
 
-def _further_costs(problem: Problem) -> Iterable[Assumption]:
+def _further_costs(problem: Problem, supply: Supply) -> Iterable[Assumption]:
     """The buyer's further costs and what running costs rise by, as far as they are given."""
     for cost in problem.costs:
         money, per = problem.currency, f" per {cost.per}" if cost.per else ""
@@ -295,9 +297,11 @@ def _further_costs(problem: Problem) -> Iterable[Assumption]:
             (cost.per_gb, f"{money}/GB"),
             (cost.percent, f"share of {cost.of}"),
         )
+        idle = (cost.per or cost.selects) and not any(meant(cost, o) and per_node(cost, o) for o in supply.options)
+        source = f"{cost.source}; {_FOR_NOTHING}" if idle else cost.source
         for value, unit in figures:
             if value is not None:
-                yield Assumption(f"cost: {cost.words}", value, unit, cost.source, "user")
+                yield Assumption(f"cost: {cost.words}", value, unit, source, "user")
     for what, change in problem.finance.opex_escalation:
         if change:
             yield Assumption(f"escalation of {what}", change, "/year", "problem file", "user")

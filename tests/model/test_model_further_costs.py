@@ -267,6 +267,16 @@ def test_a_signed_reservation_is_paid_to_its_end_and_has_no_resale() -> None:
     assert plan.cost.capex == 0.0
 
 
+def test_a_cost_of_nothing_considered_is_said() -> None:
+    """Costs are assumptions with their source; one that is for no node of the problem says so."""
+    costs = [{"kind": "support", "monthly": 5.0, "per": "node"}, {"kind": "insurance", "monthly": 5.0, "per": "kw"}]
+    found = {one.name: one for one in planned(RENTED, *costs, staff=0.03).assumptions}
+    assert (found["cost: support"].value, found["cost: support"].unit) == (5.0, "USD/month per node")
+    assert found["cost: support"].source == "problem file"
+    assert found["cost: insurance"].source == "problem file; applies to nothing that is considered"
+    assert found["escalation of staff"].value == 0.03
+
+
 def further() -> st.SearchStrategy[list[Data]]:
     """Further costs of every form."""
     amount = st.integers(1, 40).map(lambda n: n * 25.0)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 HOURS_PER_MONTH = 730
 HOURS_PER_YEAR = 8760
@@ -34,6 +35,7 @@ class Basis:
 PER_NODE_HOUR = Basis()
 
 
+@lru_cache(maxsize=10_000)
 def price_basis(text: str) -> Basis | None:
     """`gpu`, `node-month`, `per GPU per year`, `USD/GPU/h` …; None where the cell is empty.
 

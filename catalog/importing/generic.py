@@ -20,10 +20,14 @@ OPTIONAL = (
 )  # fmt: skip
 """Our columns: `price` is USD per node and hour, or as `per` says (gpu, node-month, gpu-year …); `upfront` per node."""
 _OPTION_WORDS = {
-    "": "on-demand", "ondemand": "on-demand", "payasyougo": "on-demand", "paygo": "on-demand", "list": "on-demand",
+    "": "on-demand", "ondemand": "on-demand", "payasyougo": "on-demand", "paygo": "on-demand", "payg": "on-demand",
+    "list": "on-demand",
     "preemptible": "spot", "interruptible": "spot", "committed": "committed-use", "commitment": "committed-use",
     "committeduse": "committed-use", "reservation": "reserved",
 }  # fmt: skip
+
+_FOREIGN = re.compile(r"[€£¥₹₩]|\b(EUR|GBP|CNY|RMB|JPY|INR|CHF|CAD|AUD|KRW|SEK)\b", re.IGNORECASE)
+"""Marks of other currencies in a price."""
 
 
 def read_generic(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None:
@@ -66,8 +70,9 @@ def _row(line: int, cells: Mapping[str, str], matcher: GpuMatcher, run: ImportRu
     if not cells["gpu"]:
         run.drop(line, "no-gpu", cells.get("instance_type", ""))
         return None
-    if cells.get("currency", "").upper() not in ("", "USD", "$", "US$"):
-        run.drop(line, "currency", f"{cells['gpu']}: {cells['currency']}")
+    foreign = _FOREIGN.search(cells["price"])
+    if foreign or cells.get("currency", "").upper() not in ("", "USD", "$", "US$"):
+        run.drop(line, "currency", f"{cells['gpu']}: {foreign[0] if foreign else cells['currency']}")
         return None
     price, said_count = number(cells["price"]), number(cells.get("gpus_per_node", "") or "1")
     count = whole_count(said_count)
@@ -128,7 +133,11 @@ def _option(text: str) -> str:
 
 def _past_day(text: str) -> str:
     """A date that has come, as the catalog writes it."""
-    day, today = date.fromisoformat(text), datetime.now(UTC).date()
+    try:
+        day, today = date.fromisoformat(text), datetime.now(UTC).date()
+    except ValueError:
+        msg = f'priced_on is "{text[:40]}"; write YYYY-MM-DD, or leave it empty if unknown'
+        raise ValueError(msg) from None
     if day > today:
         msg = f"priced_on is {day}, which is still to come; write the day on which the price was read"
         raise ValueError(msg)

@@ -82,3 +82,17 @@ def test_host_memory_of_runpod_that_is_the_gpus(provider, ram, kept):
     assert [row.ram_gib for row in run.rows] == [kept]
     assert prices(run) == {("n", "on-demand"): 3.0}
     assert [note.code for note in run.remarks] == (["ram-of-gpus"] if kept is None else [])
+
+
+@pytest.mark.parametrize("price", ["0.5 €", "¥5", "EUR 0.5", "0.5 eur"])
+def test_a_price_in_other_money_is_dropped_as_such(price):
+    """Not as unreadable: the reader learns that it wants dollars."""
+    assert codes(table(f"L4,1,{price},,,")) == ["currency"]
+
+
+@pytest.mark.parametrize("day", ["2026-13-01", "01/02/2026", "yesterday"])
+def test_a_day_that_is_none_is_named(day):
+    """With what was found and what to write."""
+    run = table(f"L4,1,0.5,{day}", head="gpu,gpus_per_node,price,priced_on")
+    assert codes(run) == ["unreadable"]
+    assert f'priced_on is "{day}"; write YYYY-MM-DD' in run.dropped[0].detail

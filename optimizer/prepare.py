@@ -93,7 +93,7 @@ def _check_price_files(problem: Problem, catalog: Catalog) -> None:
 def _check_days(rows: Iterable[CloudOffer | ServerOffer], catalog: Catalog, today: date) -> None:
     """No price of a catalog of the buyer's own is of a day to come: it would pass every limit on age.
 
-    The packaged catalog is left alone, lest a clock that is slow make it unusable.
+    The packaged catalog is left alone, lest a clock that is slow make it unusable; a folder of offers is laid over it.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _check_days(rows: Iterable[CloudOffer | ServerOffer], catalog: Catalog, toda
         Naming the first such price.
     """
     for row in () if catalog.is_packaged else rows:
-        if row.ref.date is not None and row.ref.date > today:
+        if row.ref.date is not None and row.ref.date > today and not row.ref.file.startswith("catalog/"):
             msg = f"{row.ref.date} is still to come (today is {today}, UTC); write the day on which the price was read"
             raise CatalogFileError(row.ref.file, row.ref.line, "priced_on", msg)
 

@@ -1,11 +1,15 @@
 """Catalogs and price files of the buyer's own, from the command line: their days, and GPUs that only they know."""
 
 import json
+from datetime import date
 
 import pytest
 from typer.testing import CliRunner
 
+from catalog import CatalogFileError, load_catalog
 from optimizer.cli import app
+from optimizer.prepare import prepare
+from optimizer.problem.load import load_problem
 
 HEADER = (
     "offer_id,provider,region,instance_type,gpu_id,gpus_per_node,purchase_option,term_months,price_usd_per_node_hour,"
@@ -81,3 +85,15 @@ def test_a_gpu_of_ones_own_that_nothing_offers_is_said(tmp_path):
     done = run("solve", problem(tmp_path, "A", "gpus: [A]", "gpus: {A: {}}"))
     assert done.exit_code == 2
     assert "nothing offers A (add a quote for it)" in done.stderr
+
+
+def test_a_slow_clock_does_not_stop_the_packaged_catalog(tmp_path):
+    """Its newest prices may be of a day that a wrong clock has not reached; those of own offers beside it count."""
+    offers(tmp_path / "own" / "offers" / "acme.csv", "L4", "2025-01-01")
+    site = "site: {electricity: 0.1 USD/kWh}"
+    loaded = load_problem(problem(tmp_path, "L4", "gpus: [L4]", site), load_catalog(tmp_path / "own"))
+    early = date(2025, 2, 1)
+    assert prepare(loaded.problem, load_catalog(), early).supply.options
+    assert prepare(loaded.problem, load_catalog(tmp_path / "own"), early).supply.options
+    with pytest.raises(CatalogFileError, match="2025-01-01 is still to come"):
+        prepare(loaded.problem, load_catalog(tmp_path / "own"), date(2024, 12, 31))

@@ -48,6 +48,7 @@ class OptionRecord(Part):
     electricity_per_kwh: float
     hosting_per_kw_month: float
     maintenance_fraction_per_year: float
+    rack_units: float | None = None
     source: str
     price_date: str
 

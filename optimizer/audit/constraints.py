@@ -23,6 +23,7 @@ _INNER_ROWS = {
     "provider_limit": ("take-turns",),
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
+    "vendor_limit": ("link",),
     "spare_capacity": ("left", "more", "lost", "busy", "whole", "handover", "served"),
 }
 """Rows on helper variables that a plan does not hold, by the last word of their index."""

@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 
 from optimizer.audit.calendar import EPSILON_MONTHS, nearly_in
 from optimizer.audit.case import Case, Key
@@ -9,6 +10,7 @@ from optimizer.audit.document import AcquisitionRecord, OptionRecord, SupplyReco
 from optimizer.audit.jobs import Working
 from optimizer.audit.report import Checker
 from optimizer.audit.services import Place, Station
+from optimizer.problem.schema import OWN_PROVIDER
 
 
 def gpus_used(stations: dict[Place, Station], works: list[Working]) -> dict[tuple[str, Key], float]:
@@ -106,6 +108,7 @@ def check_limits(case: Case, works: list[Working], checker: Checker) -> None:
         weights = {o.option_id: 1 for o in case.options.values() if o.provider == provider}
         _check_cells(case, "provider limit", provider, weights, most.max_nodes, hired, checker)
     _check_power(case, checker)
+    _check_vendors(case, checker)
 
 
 def _hired_at_once(works: list[Working]) -> dict[tuple[str, Key], int]:
@@ -143,17 +146,54 @@ def _check_cells(
         checker.at_most(check, where, max(mean, held + at_once), float(limit), "nodes or GPUs", 1.0)
 
 
-def site_kw(case: Case, block: int) -> float:
-    """Nameplate power of owned nodes in service."""
+def at_site(case: Case, block: int, per_node: Callable[[OptionRecord], float]) -> float:
+    """Sum of a figure of each owned node in service."""
     return math.fsum(
-        case.in_service[name, block] * option.nameplate_kw
+        case.in_service[name, block] * per_node(option)
         for name, option in case.options.items()
         if option.held and option.purchase_option == "owned"
     )
 
 
 def _check_power(case: Case, checker: Checker) -> None:
-    limit = case.problem.site.power_limit_it if case.problem.site else None
-    if limit is not None:
+    for check, _, limit, unit, per_node in site_limits(case):
         for block in range(len(case.plan.grid.blocks)):
-            checker.at_most("site power", f"block {block}", site_kw(case, block), limit, "kW")
+            checker.at_most(check, f"block {block}", at_site(case, block, per_node), limit, unit)
+
+
+SiteLimit = tuple[str, tuple[str, ...], float, str, Callable[[OptionRecord], float]]
+"""What is checked, the name of its rows, the limit with its unit, and what each owned node counts."""
+
+
+def site_limits(case: Case) -> Iterator[SiteLimit]:
+    """Limits of the site that the problem gives."""
+    site = case.problem.site
+    if site is None:
+        return
+    if site.power_limit_it is not None:
+        yield "site power", ("site_power",), site.power_limit_it, "kW", lambda o: o.nameplate_kw
+    if site.power_limit_facility is not None:
+        limit = site.power_limit_facility
+        yield "site power", ("site_power", "facility"), limit, "kW", lambda o: o.nameplate_kw * o.pue
+    if site.rack_units_limit is not None:
+        yield "rack units", ("site_rack_units",), site.rack_units_limit, "U", lambda o: o.rack_units or 0.0
+
+
+# --- providers --------------------------------------------------------------------------------------------------------
+
+
+def providers_used(case: Case) -> tuple[set[str], set[str]]:
+    """Providers of nodes held already, and others that nodes are had from."""
+    options = case.options
+    already = {o.provider for o in options.values() if o.existing_nodes}
+    chosen = {options[a.option].provider for a in case.plan.acquisitions if a.nodes}
+    chosen |= {options[r.option].provider for r in case.plan.schedule.rented if r.nodes}
+    chosen |= {options[w.option].provider for w in case.plan.schedule.work if w.gpus_on_hired > 0}
+    return already - {OWN_PROVIDER}, chosen - already - {OWN_PROVIDER}
+
+
+def _check_vendors(case: Case, checker: Checker) -> None:
+    limit = case.problem.limits.vendors
+    if limit is not None:
+        already, chosen = providers_used(case)
+        checker.at_most("vendors", "providers", float(len(already | chosen)), float(limit.max), "providers")

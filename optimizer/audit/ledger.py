@@ -202,6 +202,10 @@ def check_budgets(case: Case, lines: list[Line], checker: Checker) -> None:
     if limits.capex is not None:
         spent = math.fsum(line.amount for line in lines if line.group == "capex")
         checker.at_most("budget", "limits.capex", spent, limits.capex, currency)
+    for number, most in enumerate(limits.capex_by_period or ()):
+        bought = math.fsum(line.amount for line in lines if line.group == "capex" and line.period == number)
+        if most is not None:
+            checker.at_most("budget", f"limits.capex_by_period[{number}]", bought, most, currency)
     if limits.npv is not None:
         checker.at_most("budget", "limits.npv", math.fsum(line.npv for line in lines), limits.npv, currency)
     if limits.opex is not None:

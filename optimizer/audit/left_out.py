@@ -73,8 +73,15 @@ class _Bars:
             or (rented and _matches(deny, offer.provider))
             or bool(wanted.regions and offer.region and not _matches(wanted.regions, offer.region))
             or self._licence_bars(offer)
+            or self._too_little_known(offer)
             or self._too_old(offer.price_date)
         )
+
+    def _too_little_known(self, offer: OptionRecord) -> bool:
+        """Owned nodes of unknown size where rack units are limited."""
+        site = self.problem.site
+        limited = site is not None and site.rack_units_limit is not None
+        return limited and offer.purchase_option == "owned" and offer.rack_units is None
 
     def _licence_bars(self, offer: OptionRecord) -> bool:
         site = self.problem.site
@@ -118,6 +125,7 @@ class _Rivals:
             and option.max_nodes is None
             and (option.provider == offer.provider or option.provider not in limits.providers)
             and (_same_node(option, offer) or option.gpu_id not in limits.gpus)
+            and (limits.vendors is None or option.provider == offer.provider)
             and (offer.interruptible or not option.interruptible)
             and alike(option, offer, self.problem)
             and option.price_per_node_hour <= offer.price_per_node_hour * (1 + TOLERANCE)

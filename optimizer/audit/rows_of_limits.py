@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from optimizer.audit.calendar import EPSILON_MONTHS
 from optimizer.audit.case import Case, Key, month_label
 from optimizer.audit.document import OptionRecord
-from optimizer.audit.fleet import gpus_used
+from optimizer.audit.fleet import gpus_used, providers_used, site_limits
 from optimizer.audit.jobs import Working
 from optimizer.audit.lines import Line
 from optimizer.audit.rows import DerivedRow, derived_row
 from optimizer.audit.rows_of_work import places
 from optimizer.audit.services import Place, Station
+from optimizer.problem.schema import OWN_PROVIDER
 
 
 def limit_rows(
@@ -22,7 +24,8 @@ def limit_rows(
     yield from _order_rows(case)
     yield from _supply_rows(case, hired)
     yield from _budget_rows(case, lines)
-    yield from _power_rows(case)
+    yield from _site_rows(case)
+    yield from _vendor_rows(case)
 
 
 def _job_places(case: Case) -> tuple[set[tuple[str, Key]], set[tuple[str, Key]]]:
@@ -127,9 +130,19 @@ def _cell_rows(
 def _budget_rows(case: Case, lines: list[Line]) -> Iterator[DerivedRow]:
     """Budgets: what existing nodes cost whatever is decided stands on the right."""
     limits, currency = case.problem.limits, case.problem.currency
+    bought = [line for line in lines if line.group == "capex"]
     if limits.capex is not None:
-        chosen = [line for line in lines if line.group == "capex"]
-        yield _budget("budget_capex", "horizon", chosen, limits.capex, currency)
+        yield _budget("budget_capex", "horizon", bought, limits.capex, currency)
+    for number, most in enumerate(limits.capex_by_period or ()):
+        if most is not None:
+            chosen = [line for line in bought if line.period == number]
+            yield _budget("budget_capex", f"period-{number + 1}", chosen, most, currency)
+    for number, most in enumerate(limits.capex_by_year or ()):
+        if most is not None:
+            periods = enumerate(case.plan.grid.periods)
+            own = {i for i, p in periods if number <= (p.start_month + EPSILON_MONTHS) / 12 < number + 1}
+            chosen = [line for line in bought if line.period in own]
+            yield _budget("budget_capex", f"year-{number + 1}", chosen, most, currency)
     if limits.opex is not None:
         for number, period in enumerate(case.plan.grid.periods):
             chosen = [line for line in lines if line.group == "opex" and line.period == number]
@@ -147,15 +160,22 @@ def _budget(family: str, name: str, lines: list[Line], limit: float, unit: str, 
     return derived_row(family, (name,), parts, "<=", limit - fixed, unit)
 
 
-def _power_rows(case: Case) -> Iterator[DerivedRow]:
-    limit = case.problem.site.power_limit_it if case.problem.site else None
-    if limit is None:
-        return
-    by_block: dict[int, list[float]] = defaultdict(list)
-    for option in case.options.values():
-        for number in range(len(case.plan.grid.blocks)):
-            if option.held and option.purchase_option == "owned" and case.may_be_held(option, number):
-                by_block[number].append(option.nameplate_kw * case.in_service[option.option_id, number])
-    for number, parts in by_block.items():
-        index = (month_label(case.plan.grid.blocks[number].start_month),)
-        yield derived_row("site_power", index, parts, "<=", limit, "kW")
+def _site_rows(case: Case) -> Iterator[DerivedRow]:
+    for _, (family, *label), limit, unit, per_node in site_limits(case):
+        by_block: dict[int, list[float]] = defaultdict(list)
+        for option in case.options.values():
+            for number in range(len(case.plan.grid.blocks)):
+                if option.held and option.purchase_option == "owned" and case.may_be_held(option, number):
+                    by_block[number].append(per_node(option) * case.in_service[option.option_id, number])
+        for number, parts in by_block.items():
+            index = (month_label(case.plan.grid.blocks[number].start_month), *label)
+            yield derived_row(family, index, parts, "<=", limit, unit)
+
+
+def _vendor_rows(case: Case) -> Iterator[DerivedRow]:
+    limit = case.problem.limits.vendors
+    already, chosen = providers_used(case)
+    others = {option.provider for option in case.options.values()} - already - {OWN_PROVIDER}
+    if limit is not None and others:
+        parts = [1.0] * len(chosen)
+        yield derived_row("vendor_limit", ("most",), parts, "<=", limit.max - len(already), "providers")

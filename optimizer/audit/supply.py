@@ -69,7 +69,14 @@ def _fields(**given: Any) -> Fields:
     }
     silent |= {"availability": 1.0, "pue": 1.0, "useful_life_months": USEFUL_LIFE_MONTHS}
     silent |= {"residual_points": [[0.0, 1.0], [USEFUL_LIFE_MONTHS, RESIDUAL_AT_END]]}
-    silent |= {"term_months": None, "retire_months": None, "max_nodes": None, "min_nodes": 1, "existing_nodes": 0}
+    silent |= {
+        "term_months": None,
+        "retire_months": None,
+        "max_nodes": None,
+        "rack_units": None,
+        "min_nodes": 1,
+        "existing_nodes": 0,
+    }
     silent |= {"cancellable": False, "interruptible": False, "source": "", "price_date": ""}
     return silent | given
 
@@ -126,6 +133,7 @@ def _upkeep(offer: Offer, site: Site | None) -> Fields:
         "electricity_per_kwh": place.electricity if offer.electricity is None else offer.electricity,
         "hosting_per_kw_month": place.hosting if offer.hosting is None else offer.hosting,
         "maintenance_fraction_per_year": offer.maintenance,
+        "rack_units": offer.rack_units,
     }
 
 

@@ -12,7 +12,6 @@ from optimizer.model.families.limits import (
     interruptible_share,
     minimum_order,
     provider_limit,
-    site_power,
     supply_limit,
 )
 from optimizer.model.families.redundancy import spare_capacity
@@ -25,6 +24,8 @@ from optimizer.model.families.services import (
     stage_balance,
     whole_replica,
 )
+from optimizer.model.families.site import site_power, site_rack_units
+from optimizer.model.families.vendors import vendor_limit
 from optimizer.model.rows import CostLine, Row
 from optimizer.model.variables import Variables
 
@@ -51,4 +52,6 @@ FAMILIES: tuple[Family, ...] = (
     budget_opex,
     budget_npv,
     site_power,
+    site_rack_units,
+    vendor_limit,
 )

@@ -88,6 +88,7 @@ class _Judge:
             and better.max_nodes is None
             and better.provider not in self.limits.providers
             and better.gpu_id not in self.limits.gpus
+            and (self.limits.vendors is None or better.provider == worse.provider)
             and (worse.interruptible or not better.interruptible)
             and self._same_costs(better, worse)
             and all(self._hosts(better, server) for server in self.servers[worse.option_id])

@@ -44,6 +44,7 @@ class Option:
     electricity_per_kwh: float = 0.0
     hosting_per_kw_month: float = 0.0
     maintenance_fraction_per_year: float = 0.0
+    rack_units: float | None = None
     source: str = ""
     price_date: str = ""
 

@@ -56,6 +56,7 @@ class _Running(TypedDict, total=False):
     electricity_per_kwh: float
     hosting_per_kw_month: float
     maintenance_fraction_per_year: float
+    rack_units: float | None
 
 
 def _running(offer: Offer, site: Site | None, *, owned: bool) -> _Running:
@@ -72,6 +73,7 @@ def _running(offer: Offer, site: Site | None, *, owned: bool) -> _Running:
         "electricity_per_kwh": _site_value(offer.electricity, site, "electricity", 0.0),
         "hosting_per_kw_month": _site_value(offer.hosting, site, "hosting", 0.0),
         "maintenance_fraction_per_year": offer.maintenance,
+        "rack_units": offer.rack_units,
     }
 
 
@@ -305,9 +307,18 @@ def _barred(option: Option, problem: Problem, today: date, *, consumer: bool) ->
             consumer and option.purchase_option == "owned" and not (problem.site or Site()).consumer_gpus_allowed,
             "the licence of consumer cards bars them from data centres (site.consumer_gpus_allowed: false)",
         ),
+        (
+            _rack_units_unknown(option, problem),
+            "its rack units are not known, and site.rack_units_limit limits them: add it as a quote with rack_units",
+        ),
         (_too_old(option, wanted, today), f"price of {option.price_date or 'unknown date'} is past price_age_limit"),
     )
     return next((reason for barred, reason in rules if barred), "")
+
+
+def _rack_units_unknown(option: Option, problem: Problem) -> bool:
+    limited = problem.site is not None and problem.site.rack_units_limit is not None
+    return limited and option.purchase_option == "owned" and option.rack_units is None
 
 
 def _too_old(option: Option, wanted: Options, today: date) -> bool:
@@ -340,6 +351,7 @@ def drop_dominated(
     measured = {m.option for m in problem.measurements if m.option}
     one_pool = any(w.kind != "service" and w.spread == "one-pool" for w in problem.workloads)
     split = any(w.kind == "service" and w.disaggregated != "never" for w in problem.workloads)
+    few = problem.limits.vendors is not None
     pools = Counter(o.pool for o in options)
     kept: list[Option] = []
     dominated: list[LeftOut] = []
@@ -347,7 +359,7 @@ def drop_dominated(
     best: dict[tuple[object, ...], Option] = {}
     for option in by_price:
         node = (option.gpu_id, option.gpus_per_node, option.productive_share)
-        partners = (option.provider, option.region) if split else ()
+        partners = (option.provider, option.region) if split else (option.provider,) if few else ()
         key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem), *partners)
         comparable = not option.held and option.option_id not in measured and option.option_id not in keep
         winner = best.get(key)

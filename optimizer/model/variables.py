@@ -15,6 +15,7 @@ from optimizer.model.options import Option
 from optimizer.model.rows import Columns
 from optimizer.model.spare import SpareNeed, loss_label, spare_needs
 from optimizer.model.timegrid import Cell
+from optimizer.problem.schema import OWN_PROVIDER
 
 CellKey = tuple[int, int]
 SMALL_LOAD = 1e-3
@@ -104,6 +105,7 @@ class Variables:
     runs: dict[tuple[str, int], int] = field(default_factory=dict)
     working: dict[tuple[str, int, CellKey], int] = field(default_factory=dict)
     places: list[WorkPlace] = field(default_factory=list)
+    vendors: dict[str, int] = field(default_factory=dict)
     spare: dict[tuple[object, ...], int] = field(default_factory=dict)
     spare_needs: list[SpareNeed] = field(default_factory=list)
 
@@ -121,6 +123,7 @@ def make_variables(instance: Instance) -> Variables:
     add_serve(instance, variables)
     add_rent(instance, variables)
     add_spare(instance, variables)
+    add_vendors(instance, variables)
     add_runs(instance, variables)
     add_work(instance, variables)
     return variables
@@ -188,6 +191,20 @@ def add_rent(instance: Instance, v: Variables) -> None:
         if not option.held and (option.option_id, key) not in v.rent:
             column = v.columns.add("rent", (option.option_id, *key), upper=option.max_nodes, integer=True)
             v.rent[option.option_id, key] = column
+
+
+def add_vendors(instance: Instance, v: Variables) -> None:
+    """Whether a provider is used, where their number is limited and nothing of it is held already."""
+    if instance.problem.limits.vendors is not None:
+        held = providers_held(instance)
+        for provider in dict.fromkeys(o.provider for o in instance.options):
+            if provider != OWN_PROVIDER and provider not in held:
+                v.vendors[provider] = v.columns.add("uses", (provider,), upper=1, integer=True)
+
+
+def providers_held(instance: Instance) -> set[str]:
+    """Providers of nodes that are held already."""
+    return {o.provider for o in instance.options if o.existing_nodes and o.provider != OWN_PROVIDER}
 
 
 def add_spare(instance: Instance, v: Variables) -> None:

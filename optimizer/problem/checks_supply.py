@@ -1,11 +1,13 @@
 """Rules about what may be bought or rented: quotes, existing hardware, limits, currencies."""
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from optimizer.problem.checks import Case, Complaint, Complaints, no_such, repeated
 from optimizer.problem.messages import shown, value_at
+from optimizer.problem.periods import order_periods
 from optimizer.problem.positions import Path
 from optimizer.problem.schema import CATALOG_CURRENCY, OWN_PROVIDER, Offer, Problem, Quote
 from optimizer.problem.wording import counted, with_article
@@ -250,6 +252,36 @@ def catalog_prices_can_be_converted(case: Case) -> Complaints:
         yield Complaint(("currency",), f"the catalog's prices are in USD, the problem's in {problem.currency}", hint)
 
 
+def rack_units_are_known(case: Case) -> Complaints:
+    """Where rack units are limited, owned nodes say how many they take: unknown is not nothing."""
+    site = case.problem.site
+    if site is None or site.rack_units_limit is None:
+        return
+    for path, offer in _offers(case):
+        owned = offer.purchase == "owned" if isinstance(offer, Quote) else getattr(offer, "term", None) is None
+        if owned and offer.rack_units is None:
+            message = "site.rack_units_limit is given, and this node says no rack units"
+            yield Complaint((*path, "rack_units"), message, "write e.g. rack_units: 8", at_key=True)
+
+
+def capex_lists_fit_the_horizon(case: Case) -> Complaints:
+    """One entry per listed period, or per year; years begin with a period, as orders are paid at its start."""
+    limits, periods = case.problem.limits, order_periods(case.problem.horizon)
+    years = math.ceil(case.problem.horizon.months / 12 - 1e-9)
+    for key, given, expected, what in (
+        ("capex_by_period", limits.capex_by_period, len(periods), "period"),
+        ("capex_by_year", limits.capex_by_year, years, "year"),
+    ):
+        if given is not None and len(given) != expected:
+            message = f"found {counted(len(given), 'amount')} for {counted(expected, what)}"
+            yield Complaint(("limits", key), message, f"write one amount for each {what}, null for no limit")
+    starts = [period.start_month for period in periods]
+    missing = [12 * year for year in range(years) if all(abs(12 * year - start) > 1e-9 for start in starts)]
+    if limits.capex_by_year is not None and missing:
+        message = f"no period starts at month {missing[0]}, so that orders of a period may lie in two years"
+        yield Complaint(("limits", "capex_by_year"), message, "use capex_by_period, or periods that start each year")
+
+
 SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     offer_names_differ,
     there_is_something_to_choose,
@@ -268,4 +300,6 @@ SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     discounts_have_a_catalog,
     currencies_are_foreign,
     catalog_prices_can_be_converted,
+    rack_units_are_known,
+    capex_lists_fit_the_horizon,
 )

@@ -21,3 +21,8 @@ def order_periods(horizon: Horizon) -> tuple[Period, ...]:
     count = max(1, math.ceil(horizon.months / length - 1e-9))
     starts = [index * length for index in range(count)]
     return tuple(Period(start_month=start, months=min(length, horizon.months - start)) for start in starts)
+
+
+def year_of(month: float) -> int:
+    """Number of the year of the horizon (from 0) in which a month lies."""
+    return int((month + 1e-9) // 12)

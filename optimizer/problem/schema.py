@@ -28,6 +28,7 @@ from optimizer.quantities import (
     MoneyPerMonth,
     Months,
     Multiplier,
+    NonNegative,
     PowerUsage,
     ShareAboveZero,
     TflopPerS,
@@ -76,6 +77,10 @@ class Site(Model):
     (after 12, 24 and 36 months 65, 37.5 and 27.5 % in the middle). Quotes say it themselves (`residual`)."""
     power_limit_it: Kilowatts | None = None
     """Most nameplate kW of owned nodes."""
+    power_limit_facility: Kilowatts | None = None
+    """Most kW of owned nodes at the meter: nameplate × PUE."""
+    rack_units_limit: NonNegative | None = None
+    """Most rack units of owned nodes; quotes and existing nodes must then say theirs (`rack_units`)."""
     consumer_gpus_allowed: bool = True
     """Licence terms of consumer cards (GeForce) bar them from data centres: false leaves them out of owning."""
 
@@ -137,6 +142,8 @@ class Offer(Model):
     """Drawn by an idle node; 30 % of nameplate by default (owned)."""
     load_power: Kilowatts | None = None
     """Drawn by a busy node; nameplate by default (owned)."""
+    rack_units: NonNegative | None = None
+    """Rack units that a node takes (owned)."""
     pue: PowerUsage | None = None
     """The site's by default."""
     electricity: MoneyPerKwh | None = None
@@ -285,11 +292,22 @@ class ProviderLimit(Model):
     max_nodes: CountOrZero
 
 
+class VendorLimit(Model):
+    """Limit on how many providers are used."""
+
+    max: Count
+    """Most providers that nodes are bought, reserved or rented from; own hardware without a provider is none."""
+
+
 class Limits(Model):
     """What must not be passed."""
 
     capex: Money | None = None
     """Purchases, installation and upfront fees over the horizon, undiscounted."""
+    capex_by_period: list[Money | None] | None = None
+    """The same in each listed period, in order; null leaves one without limit."""
+    capex_by_year: list[Money | None] | None = None
+    """The same in each year of the horizon, in order; null leaves one without limit."""
     opex: MoneyPerMonth | None = None
     """Running costs per month in every period, undiscounted."""
     npv: Money | None = None
@@ -297,6 +315,8 @@ class Limits(Model):
     spot_share: Fraction | dict[str, Fraction] | None = None
     """Most that interruptible capacity may serve: of each class's rate (services) or of the work (jobs)."""
     providers: dict[str, ProviderLimit] = Field(default_factory=dict)
+    vendors: VendorLimit | None = None
+    """How many providers may be used."""
     stock: dict[str, CountOrZero] = Field(default_factory=dict)
     """Most nodes at one time, by offer name or id."""
     gpus: dict[str, CountOrZero] = Field(default_factory=dict)

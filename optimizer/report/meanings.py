@@ -20,7 +20,9 @@ FAMILY_MEANINGS = {
     "budget_capex": "the capex budget is spent (limits.capex)",
     "budget_opex": "the monthly budget is spent (limits.opex)",
     "budget_npv": "the whole budget is spent (limits.npv)",
-    "site_power": "the site's power is used up (site.power_limit_it)",
+    "site_power": "the site's power is used up (site.power_limit_it, site.power_limit_facility)",
+    "site_rack_units": "the site's racks are full (site.rack_units_limit)",
+    "vendor_limit": "as many providers are used as limits.vendors allows",
 }
 TERM_MEANINGS = {
     "usage_fee": "nodes rented by the hour × price",

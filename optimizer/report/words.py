@@ -28,6 +28,8 @@ LIMIT_FAMILIES = (
     "provider_limit",
     "interruptible_share",
     "site_power",
+    "site_rack_units",
+    "vendor_limit",
 )
 """Families of rows that are limits a buyer may ask to change."""
 ACTIONS = {"owned": "buy", "reserved": "sign", "committed-use": "sign"}
@@ -39,6 +41,8 @@ _FAMILY_WORDS = {
     "provider_limit": "nodes at provider {0} (limits.providers)",
     "interruptible_share": "spot share of {0} (limits.spot_share)",
     "site_power": "nameplate power of owned nodes (site.power_limit_it)",
+    "site_rack_units": "rack units of owned nodes (site.rack_units_limit)",
+    "vendor_limit": "providers used (limits.vendors.max)",
     "demand_coverage": "requests of {0}",
     "deadline": "work of {0} by its deadline",
     "spare_capacity": "spare nodes of {0} (redundancy)",
@@ -52,6 +56,8 @@ def limit_words(family: str, index: Sequence[str], unit: str = "") -> str:
     label = index[0] if index else ""
     if family == "supply_limit":
         return f"GPUs of {label.removesuffix(' GPUs')} (limits.gpus)" if unit == "GPUs" else f"stock of {label}"
+    if family == "site_power" and list(index[-1:]) == ["facility"]:
+        return "power of owned nodes at the meter (site.power_limit_facility)"
     words = _FAMILY_WORDS.get(family, family.replace("_", " ") + (" of {0}" if label else "")).format(label)
     if family == "demand_coverage" and len(index) > 1 and index[1] != "all":
         words += f", class {index[1]}"

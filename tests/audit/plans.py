@@ -216,6 +216,32 @@ options:
     - {name: h-else, gpu: H100-80GB-SXM, gpus_per_node: 2, provider: Q, purchase: on-demand, price: 4.2 USD/h}
 """
 
+LIMITED = """
+name: limited
+horizon: {months: 24, periods: yearly}
+site: {electricity: 0.1 USD/kWh, pue: 1.3, power_limit_it: 30 kW, power_limit_facility: 27 kW, rack_units_limit: 30}
+gpus: {A: {}, B: {}}
+workloads:
+  - {name: chat, kind: service, traffic: {mean_requests_per_s: 9, by_period: [0.8, 1.4]}}
+  - {name: tune, kind: batch, work: {amount: 900, unit: samples}, start: month 3, deadline: 20 days}
+measurements:
+  - {workload: chat, gpu: A, requests_per_s: 1}
+  - {workload: chat, gpu: B, requests_per_s: 0.5}
+  - {workload: tune, gpu: B, per_gpu_hour: 3}
+options:
+  catalog: false
+  quotes:
+    - {name: own, gpu: A, gpus_per_node: 2, purchase: owned, price: 9000 USD, power: 6 kW, pue: 1.4, rack_units: 6}
+    - {name: made, gpu: A, purchase: owned, provider: maker, price: 4000 USD, power: 2 kW, rack_units: 4}
+    - {name: res, gpu: A, purchase: reserved, provider: north, price: 1 USD/h, term: 12 months}
+    - {name: cloud, gpu: A, purchase: on-demand, provider: south, price: 1.5 USD/h}
+    - {name: b-cloud, gpu: B, purchase: on-demand, provider: west, price: 0.4 USD/h}
+  existing:
+    - {name: old, gpu: A, nodes: 1, age: 20 months, paid: 5000 USD, power: 2 kW, rack_units: 2}
+    - {name: b-signed, gpu: B, nodes: 1, term: 7 months, fee: 1 USD/h, provider: east}
+limits: {capex_by_period: [20000 USD, null], capex_by_year: [18000 USD, 10000 USD], vendors: {max: 3}}
+"""
+
 REDUNDANT = """
 name: redundant
 horizon: {months: 3, periods: once}

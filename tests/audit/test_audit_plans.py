@@ -12,7 +12,19 @@ from optimizer.audit.calendar import clock_hours, monthly_payments, residual_sha
 from optimizer.audit.fitting import gpus_kept
 from optimizer.cli import app
 from optimizer.plan import read_plan
-from tests.audit.plans import ANALYTIC, APART, BURDENED, CATALOG, EVERYTHING, HELD, PROFILE, REDUNDANT, document, solved
+from tests.audit.plans import (
+    ANALYTIC,
+    APART,
+    BURDENED,
+    CATALOG,
+    EVERYTHING,
+    HELD,
+    LIMITED,
+    PROFILE,
+    REDUNDANT,
+    document,
+    solved,
+)
 
 ROOT = Path(__file__).parents[2]
 PEAKED = PROFILE.replace("profile: office-hours", "profile: office-hours, peak_to_mean: 2.5")
@@ -24,9 +36,10 @@ def checks_failed(plan):
     return {finding.check for finding in audit_plan(plan, catalog=CATALOG).errors}
 
 
-@pytest.mark.parametrize(
-    "text", [EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED, APART, REDUNDANT], ids=lambda text: text.split()[1]
-)
+GOOD = (EVERYTHING, ANALYTIC, PROFILE, HELD, PEAKED, BURDENED, APART, REDUNDANT, LIMITED)
+
+
+@pytest.mark.parametrize("text", GOOD, ids=lambda text: text.split()[1])
 def test_a_good_plan_passes(text):
     """Everything holds in a plan as it was solved, and every kind of requirement was looked at."""
     report = audit_plan(document(text), catalog=CATALOG)

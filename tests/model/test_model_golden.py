@@ -127,6 +127,33 @@ def mixed() -> Milp:
 
 
 @cache
+def limited() -> Milp:
+    """Owned and rented nodes of three providers under limits of the site, of capex by time, and of providers."""
+    quotes = [
+        owned("own", price=9_000.0, power="2 kW", pue=1.4, rack_units=4),
+        owned("big", nodes_of=4, price=30_000.0, power="6 kW", rack_units=8, provider="maker"),
+        on_demand("od", price=2.0, provider="north"),
+        reserved("res", price=1.2, term=3, provider="south", max_nodes=5),
+    ]
+    existing = [{"name": "signed", "gpu": "A", "nodes": 1, "term": "2 months", "fee": "1/h", "provider": "east"}]
+    train = job(amount=2_000.0, deadline="20 days")
+    limits: Data = {"capex_by_period": [20_000.0, None], "capex_by_year": [45_000.0], "vendors": {"max": 2}}
+    site = {"power_limit_it": "9 kW", "power_limit_facility": "11 kW", "rack_units_limit": 20}
+    return _built(
+        problem(
+            [service(rate=3.0), train],
+            quotes,
+            [serves(), works()],
+            months=6,
+            periods="quarterly",
+            existing=existing,
+            limits=limits,
+            site=site,
+        )
+    )
+
+
+@cache
 def redundant() -> Milp:
     """Two services with spare nodes: one by proportional service (two nodes), one with a routing for every loss."""
     quotes = [on_demand("a4", "A", 4, 8.0), on_demand("b1", "B", 1, 2.0), on_demand("a4x", "A", 4, 9.0, provider="x")]
@@ -144,8 +171,9 @@ def _built(data: Data) -> Milp:
 
 SOURCES: dict[str, Callable[[], Milp]] = {
     "fleet_balance": held, "minimum_order": held, "budget_capex": held, "budget_opex": held, "budget_npv": held,
-    "site_power": held, "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
+    "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
+    "site_rack_units": limited, "site_power": limited, "vendor_limit": limited, "vendor_serves": limited,
     "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]

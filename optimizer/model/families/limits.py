@@ -7,7 +7,8 @@ both in the buyer's units.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from optimizer.model.entities import Instance
+from optimizer.estimator.workloads import Service
+from optimizer.model.entities import Instance, Server
 from optimizer.model.instance import spot_share
 from optimizer.model.lookup import (
     cell_index,
@@ -18,7 +19,9 @@ from optimizer.model.lookup import (
     work_columns,
 )
 from optimizer.model.rows import CostLine, Row, Term, row
+from optimizer.model.spare import degraded_loads
 from optimizer.model.variables import CellKey, Variables, WorkPlace, cell_key
+from optimizer.problem.periods import year_of
 
 
 def supply_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
@@ -136,22 +139,22 @@ def minimum_order(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
         if key not in v.ordered:
             continue
         nodes, ordered = v.acquire[key], v.ordered[key]
-        most = float(order.option.max_nodes or _most_nodes(instance, order.option.option_id))
+        most = float(order.option.max_nodes or most_nodes(instance, order.option.option_id))
         least = float(order.option.min_nodes)
         yield row("minimum_order", (*key, "least"), [(nodes, 1.0), (ordered, -least)], ">=", 0.0, "nodes")
         yield row("minimum_order", (*key, "most"), [(nodes, 1.0), (ordered, -max(most, least))], "<=", 0.0, "nodes")
 
 
-def _most_nodes(instance: Instance, option_id: str) -> float:
-    """Nodes of an option that would serve all demand alone: no order needs to be larger."""
+def most_nodes(instance: Instance, option_id: str) -> float:
+    """Nodes of an option that would serve all demand alone, spare ones too: no order needs to be larger."""
     option = next(o for o in instance.options if o.option_id == option_id)
     total = float(option.min_nodes)
     for demand in instance.rate_demands:
         peak = max((rate for period in demand.rate_per_s for rate in period), default=0.0)
         for server in instance.servers:
             if server.option is option and server.workload == demand.workload:
-                load = server.load(demand.request_class) or 0.0
-                total += (peak * load + 1) * server.occupied_gpus / option.gpus_per_node + 1
+                load, spare = _load_and_spare(instance, server, demand.request_class)
+                total += spare + (peak * load + 1) * server.occupied_gpus / option.gpus_per_node + 1
     for volume in instance.volume_demands:
         for alternative in volume.alternatives:
             hours = min((c.hours for c in volume.cells), default=1.0)
@@ -162,12 +165,33 @@ def _most_nodes(instance: Instance, option_id: str) -> float:
     return total
 
 
+def _load_and_spare(instance: Instance, server: Server, request_class: str) -> tuple[float, float]:
+    """Replicas per request/s, at the lower cap of the two where nodes may be lost; nodes that may be lost."""
+    service = next(w for w in instance.problem.workloads if w.name == server.workload)
+    load = server.load(request_class) or 0.0
+    if not isinstance(service, Service) or not service.redundancy:
+        return load, 0.0
+    return max(load, degraded_loads(service, server).get(request_class, 0.0)), float(service.redundancy)
+
+
 def budget_capex(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -> Iterator[Row]:
-    """Capex + installation + upfront fees + costs paid once, over the horizon, undiscounted ≤ limits.capex."""
-    limit = instance.problem.limits.capex
-    if limit is not None:
-        lines = [line for line in ledger if line.group == "capex"]
-        yield _budget_row("budget_capex", ("horizon",), lines, limit, instance.problem.currency)
+    """Capex + installation + upfront fees + costs paid once ≤ limits.capex, capex_by_period, capex_by_year.
+
+    Undiscounted, over the horizon, of the orders of each period, and of each year.
+    """
+    limits, currency = instance.problem.limits, instance.problem.currency
+    lines = [line for line in ledger if line.group == "capex"]
+    if limits.capex is not None:
+        yield _budget_row("budget_capex", ("horizon",), lines, limits.capex, currency)
+    for number, limit in enumerate(limits.capex_by_period or ()):
+        if limit is not None:
+            own = [line for line in lines if line.period == number]
+            yield _budget_row("budget_capex", (f"period-{number + 1}",), own, limit, currency)
+    starts = [period.start_month for period in instance.grid.periods]
+    for number, limit in enumerate(limits.capex_by_year or ()):
+        if limit is not None:
+            own = [line for line in lines if line.period < len(starts) and year_of(starts[line.period]) == number]
+            yield _budget_row("budget_capex", (f"year-{number + 1}",), own, limit, currency)
 
 
 def budget_opex(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -> Iterator[Row]:
@@ -197,18 +221,3 @@ def _budget_row(
     terms = [(column, quantity * line.unit_price / months) for line in lines for column, quantity, _ in line.terms]
     fixed = sum(line.constant_quantity * line.unit_price for line in lines) / months
     return row(family, index, summed(terms), "<=", limit - fixed, unit)
-
-
-def site_power(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
-    """Σ nameplate kW × owned nodes in service ≤ site.power_limit_it, in every block."""
-    limit = instance.problem.site.power_limit_it if instance.problem.site else None
-    if limit is None:
-        return
-    for block in instance.grid.blocks:
-        terms = [
-            (v.stock[o.option_id, block.index], o.nameplate_kw)
-            for o in instance.held_options
-            if o.purchase_option == "owned" and (o.option_id, block.index) in v.stock
-        ]
-        if terms:
-            yield row("site_power", (month_label(block.start_month),), terms, "<=", limit, "kW")

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from optimizer.model.entities import Instance, Server
+from optimizer.model.families.vendors import vendor_serves
 from optimizer.model.lookup import cell_index, nodes_in_service, server_cells
 from optimizer.model.rows import Row, Term, row
 from optimizer.model.spare import NodeKind, SpareNeed
@@ -168,6 +169,7 @@ CUTS: tuple[Callable[[Instance, Variables], Iterator[Row]], ...] = (
     replica_cover,
     spare_nodes,
     left_needs_nodes,
+    vendor_serves,
 )
 
 

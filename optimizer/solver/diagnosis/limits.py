@@ -6,7 +6,7 @@ from typing import Any
 
 from optimizer.model.option import Option
 from optimizer.prepare import Prepared
-from optimizer.problem.schema import AllowDeny, Problem
+from optimizer.problem.schema import AllowDeny, Problem, VendorLimit
 from optimizer.solver.diagnosis.limit import CHOICE, SUPPLY, Limit
 from optimizer.solver.diagnosis.workload_limits import limits_of_workloads
 from optimizer.solver.resolve import Again
@@ -29,6 +29,10 @@ _FAMILIES = {
     "gpus": ("supply_limit", "GPUs"),
     "power_limit_it": ("site_power", "kW"),
     "power_limit_facility": ("site_power", "kW"),
+    "rack_units_limit": ("site_rack_units", "U"),
+    "vendors": ("vendor_limit", "providers"),
+    "capex_by_period": ("budget_capex", "{currency}"),
+    "capex_by_year": ("budget_capex", "{currency}"),
 }
 """Rows and unit of each key; a key that is not here is a family of its own name."""
 _MONEY_STEP = 0.01
@@ -48,6 +52,12 @@ def _group_limits(prepared: Prepared, group: str, wanted: Callable[[str], bool])
             continue
         if _number(value):
             yield _field_limit(prepared.problem, group, field, None, float(value))
+        elif isinstance(value, list):
+            for number, entry in enumerate(value, start=1):
+                if _number(entry):
+                    yield _field_limit(prepared.problem, group, field, str(number), float(entry))
+        elif isinstance(value, VendorLimit):
+            yield _field_limit(prepared.problem, group, field, "max", float(value.max))
         elif isinstance(value, dict):
             for name, entry in value.items():
                 inner = next(iter(entry.model_dump().values())) if hasattr(entry, "model_dump") else entry
@@ -59,7 +69,7 @@ def _field_limit(problem: Problem, group: str, field: str, name: str | None, val
     family, unit = _FAMILIES.get(field, (field, ""))
     unit = unit.format(currency=problem.currency)
     share = unit == "share"
-    index = () if name is None else (f"{name} GPUs",) if field == "gpus" else (name,)
+    index = _index(field, name)
     return Limit(
         key=".".join(part for part in (group, field, name) if part),
         family=family,
@@ -68,10 +78,20 @@ def _field_limit(problem: Problem, group: str, field: str, name: str | None, val
         unit=unit,
         put=lambda p, v: _with_field(p, group, field, name, v),
         lift=lambda p: _with_field(p, group, field, name, None),
-        whole=unit in ("nodes", "GPUs"),
+        whole=unit in ("nodes", "GPUs", "providers"),
         furthest=1.0 if share else None,
         step=0.01 if share else _MONEY_STEP * abs(value) if unit.startswith(problem.currency) else 1.0,
     )
+
+
+def _index(field: str, name: str | None) -> tuple[str, ...]:
+    """Part of the index of a limit's rows that names it."""
+    if field == "power_limit_facility":
+        return ("facility",)
+    if name is None or field == "vendors":
+        return ()
+    of_list = {"gpus": f"{name} GPUs", "capex_by_period": f"period-{name}", "capex_by_year": f"year-{name}"}
+    return (of_list.get(field, name),)
 
 
 def _with_field(prepared: Prepared, group: str, field: str, name: str | None, value: float | None) -> Prepared:
@@ -79,7 +99,11 @@ def _with_field(prepared: Prepared, group: str, field: str, name: str | None, va
     holder = getattr(prepared.problem, group)
     old = getattr(holder, field)
     new: Any = value
-    if name is not None:
+    if isinstance(old, list) and name is not None:
+        new = [value if str(number) == name else kept for number, kept in enumerate(old, start=1)]
+    elif isinstance(old, VendorLimit) and name is not None:
+        new = None if value is None else VendorLimit(max=round(value))
+    elif name is not None:
         entry = old[name]
         if hasattr(entry, "model_copy"):
             inner = next(iter(type(entry).model_fields))

@@ -13,6 +13,7 @@ DROPPED = {
     "no-gpu": "row without GPU (CPU only)",
     "no-price": "price missing, 0 or negative: unknown, not free",
     "price-out-of-range": "price below 0.000001 or above 1,000,000 USD per hour: no price of a node",
+    "placeholder": "figure that stands for a price that is not known",
     "no-spot": "spot price 0 or negative: no spot market",
     "spot-is-on-demand": "spot price equals the on-demand price: no spot market",
     "auction-floor": "spot price is the floor of an auction, not what is paid",

@@ -23,6 +23,8 @@ AUCTIONS = ("mithril", "akash")
 RAM_MISSTATED = ("runpod",)
 """Providers whose host memory was filled with that of the GPUs (skypilot-org/skypilot PR 6824)."""
 SPLIT_CLOUD = "gcp"
+PLACEHOLDER_USD = 700.0
+"""What stands for a TPU's price that is not known, whatever the size of the slice (catalogs/v8/gcp/vms.csv)."""
 LEAST_SHARE_OF_DEAREST = 0.5
 """On-demand prices of regions differ by a third at most; below half of the dearest it is the price of a commitment."""
 LEAST_HOST_VCPUS = 4
@@ -59,7 +61,7 @@ def read_skypilot(table: TextTable, matcher: GpuMatcher, run: ImportRun) -> None
         if not line.accelerator:
             _without_gpu(line, hosts, run, split=split)
         elif split and tpu_slice(line.accelerator):
-            _add(replace(line, instance=line.accelerator.removeprefix("tpu-")), matcher, run)
+            _add_slice(line, matcher, run)
         elif split and not line.instance:
             gpus.append(line)
         else:
@@ -94,6 +96,16 @@ def _without_gpu(line: _Line, hosts: list[_Line], run: ImportRun, *, split: bool
         hosts.append(line)
     else:
         run.drop(line.line, "no-gpu", line.instance)
+
+
+def _add_slice(line: _Line, matcher: GpuMatcher, run: ImportRun) -> None:
+    """The offers of a TPU slice: its price holds the host."""
+    price, spot = (None if one == PLACEHOLDER_USD else one for one in (line.price, line.spot))
+    if (price, spot) != (line.price, line.spot):
+        run.drop(line.line, "placeholder", f"{line.accelerator} in {line.zone or line.region}: {PLACEHOLDER_USD:g}")
+    if price is not None or spot is not None or (line.price is None and line.spot is None):
+        instance = line.accelerator.removeprefix("tpu-")
+        _add(replace(line, instance=instance, price=price, spot=spot), matcher, run)
 
 
 def _add(line: _Line, matcher: GpuMatcher, run: ImportRun, notes: str = "") -> None:

@@ -247,6 +247,18 @@ def test_tpus_of_google_come_with_their_host():
     assert codes(run) == ["no-price", "no-spot"]
 
 
+def test_placeholders_are_no_prices():
+    """SkyPilot writes 700.0 for TPUs whose price it does not know, of one chip as of 256."""
+    run = skypilot(
+        ",tpu-v6e-1,1,,,700.0,asia-east1,tpu-v6e-1,700.0,asia-east1-c",
+        ",tpu-v6e-8,1,,,21.6,southamerica-west1,tpu-v6e-8,700.0,southamerica-west1-a",
+        ",tpu-v6e-16,1,,,43.2,us-east1,tpu-v6e-16,8.70733,us-east1-d",
+        provider="gcp",
+    )
+    assert prices(run) == {("v6e-8", "on-demand"): 21.6}
+    assert codes(run) == ["placeholder", "placeholder", "tpu-slice"]
+
+
 @pytest.mark.parametrize(("name", "vendor"), [("MI300X", "nvidia"), ("H100", "amd"), ("Gaudi2", "google")])
 def test_a_vendor_that_does_not_make_the_gpu(name, vendor):
     """An H100 of AMD is a mistake in one of two columns: the row is dropped and the reason told."""

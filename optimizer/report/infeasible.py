@@ -195,7 +195,8 @@ def _without_a_way(document: Document) -> list[str]:
 def rejected_section(rejections: Iterable[dict[str, Any]], without: Iterable[str] = ()) -> Section:
     """Deployments that were rejected, those of workloads `without` any way to run first."""
     first = set(without)
-    found = sorted(rejections, key=lambda r: r["workload"] not in first)
+    useful = [r for r in rejections if r["resource"] != "dominated"]
+    found = sorted(useful, key=lambda r: r["workload"] not in first)
     rows = tuple(rejection_row(r) for r in found[:MOST_REJECTIONS])
     notes = [f"{name} cannot run on any GPU that the problem allows." for name in sorted(first)]
     if len(found) > len(rows):

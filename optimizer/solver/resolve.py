@@ -51,16 +51,26 @@ class Resolved:
 
 @dataclass(slots=True)
 class Resolver:
-    """Re-solves within `settings.time_limit_s` in all; `again` prepares anew where a change needs it."""
+    """Re-solves within `settings.time_limit_s` in all; `again` prepares anew where a change needs it.
+
+    A least cost that is not proven to `settings.gap` in time counts if its gap is at most `enough_gap`.
+    """
 
     settings: SolverSettings
     again: Again | None = None
+    enough_gap: float = 0.0
     solves: int = 0
     stops_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         limit = self.settings.time_limit_s
         self.stops_at = math.inf if limit is None else time.monotonic() + limit
+
+    def part(self, questions: int) -> "Resolver":
+        """A resolver for one of so many questions left, each with its part of the time left."""
+        left = max(0.0, self.stops_at - time.monotonic())
+        part = None if math.isinf(left) else left / max(1, questions)
+        return Resolver(replace(self.settings, time_limit_s=part), self.again, self.enough_gap)
 
     def run(self, model: LinearModel, *, gap: float | None = None) -> Solution:
         """Solve a model in what is left of the time; `infeasible` or with values.
@@ -95,7 +105,7 @@ class Resolver:
         solution = self._run_or_relaxed(linear_model(milp))
         if solution.status == "infeasible":
             return None
-        if solution.status != "optimal" and solution.gap > self.settings.gap:
+        if solution.status != "optimal" and solution.gap > max(self.settings.gap, self.enough_gap):
             raise OutOfTimeError
         return Resolved(milp, solution)
 
@@ -107,11 +117,10 @@ class Resolver:
         OutOfTimeError
             If time ends before that is known.
         """
-        milp = build(prepared.instance())
-        model = LinearModel(milp.variables.columns, milp.solved_rows(), {})
-        return self._run_or_relaxed(model).status != "infeasible"
+        # With the cost as its objective the search knows where to look; any plan at all is within a gap of 1.
+        return self._run_or_relaxed(linear_model(build(prepared.instance())), gap=1.0).status != "infeasible"
 
-    def _run_or_relaxed(self, model: LinearModel) -> Solution:
+    def _run_or_relaxed(self, model: LinearModel, gap: float | None = None) -> Solution:
         """Solve a model; where HiGHS gives up (it may, a hair from feasible), its relaxation may still be infeasible.
 
         Raises
@@ -120,7 +129,7 @@ class Resolver:
             If HiGHS gives up and the relaxation has a solution.
         """
         try:
-            return self.run(model)
+            return self.run(model, gap=gap)
         except SolverError:
             relaxed = self.run(replace(model, relaxed=True))
             if relaxed.status == "infeasible":

@@ -9,11 +9,13 @@ from optimizer.model.rows import Row
 from optimizer.prepare import Prepared
 from optimizer.solver.diagnosis.search import MARGINS, PRECISION, least_undone, rounded
 from optimizer.solver.milp import LinearModel
-from optimizer.solver.resolve import Resolver
+from optimizer.solver.resolve import OutOfTimeError, Resolver
 
 DEMAND_FAMILIES = ("demand_coverage", "deadline", "spare_capacity")
 _NAMED = {"demand_coverage": 2, "spare_capacity": 1}
 """Parts of an index that name a demand; the rest says where it is."""
+CLOSE = 1e-2
+"""Gap up to which a shortfall found in part of the time is told."""
 TOLERANCE = 1e-7
 """Unmet shares below this are the solver's dust."""
 
@@ -51,6 +53,8 @@ def unmet_demand(milp: Milp, resolver: Resolver) -> list[Unmet]:
             rows[number] = replace(row, terms=(*row.terms, (column, row.rhs)))
             added.append((row, column))
     solution = resolver.run(LinearModel(columns, rows, {column: 1.0 for _, column in added}), gap=1e-6)
+    if solution.status == "feasible" and solution.gap > CLOSE:
+        raise OutOfTimeError
     worst: dict[tuple[str, ...], Unmet] = {}
     for row, column in added if solution.values else ():
         share = solution.values[column]

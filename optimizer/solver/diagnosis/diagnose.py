@@ -2,10 +2,12 @@
 
 Asked in this order, so that the first answers are there when time ends: how much demand stays unmet if all limits
 stand; which limits cannot hold together; which change of a single limit is enough, at what cost; which cut of a single
-workload's demand is; and, where no single limit is enough, which have to give together, and by how much.
+workload's demand is; what letting in more offers would do; and, where no single limit is enough, which have to give
+together, and by how much.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from optimizer.errors import SolverError
@@ -14,7 +16,7 @@ from optimizer.plan import Shortfall
 from optimizer.prepare import Prepared
 from optimizer.solver.diagnosis.conflict import irreducible_conflict, least_to_give
 from optimizer.solver.diagnosis.demand import Cut, Unmet, least_cut, unmet_demand
-from optimizer.solver.diagnosis.limit import Limit, changed
+from optimizer.solver.diagnosis.limit import SUPPLY, Limit, changed
 from optimizer.solver.diagnosis.limits import list_limits
 from optimizer.solver.diagnosis.search import Fix, Search, least_cost_at
 from optimizer.solver.milp import SolverSettings
@@ -36,16 +38,14 @@ class Diagnosis:
 def diagnose(
     prepared: Prepared, milp: Milp, settings: SolverSettings, *, again: Again | None = None, spent_s: float = 0.0
 ) -> Diagnosis:
-    """Why a problem has no plan, in what the time limit leaves after `spent_s`; figures are proven at gap 0."""
+    """Why a problem has no plan, in what the time limit leaves after `spent_s`.
+
+    Least costs are proven at gap 0, or (where time ends first) to the gap asked.
+    """
     limit = LONGEST_S if settings.time_limit_s is None else max(0.0, settings.time_limit_s - spent_s)
-    found = _Findings(prepared, Resolver(replace(settings, gap=0.0, time_limit_s=limit), again))
-    try:
-        found.look(milp)
-    except OutOfTimeError:
-        return Diagnosis(found.shortfalls(), (CUT_SHORT,))
-    except SolverError as error:
-        return Diagnosis(found.shortfalls(), (f"The diagnosis was cut short by the solver: {error}.",))
-    return Diagnosis(found.shortfalls())
+    found = _Findings(prepared, Resolver(replace(settings, gap=0.0, time_limit_s=limit), again, settings.gap))
+    found.look(milp)
+    return Diagnosis(found.shortfalls(), tuple(dict.fromkeys(found.notes)))
 
 
 @dataclass(slots=True)
@@ -60,37 +60,62 @@ class _Findings:
     cuts: list[Cut] = field(default_factory=list)
     together: list[tuple[Limit, float]] = field(default_factory=list)
     npv_together: float | None = None
+    notes: list[str] = field(default_factory=list)
 
     def look(self, milp: Milp) -> None:
-        """Ask everything, the quickest and most telling first."""
-        self.unmet = unmet_demand(milp, self.resolver)
-        limits = list_limits(self.prepared, self.resolver.again)
-        liftable = bool(limits) and self._hold(limits, [])
-        if liftable:
-            self.conflict = irreducible_conflict(limits, lambda held: self._hold(limits, held))
-            self._single_fixes()
-        self._cuts()
-        if liftable and not self.fixes:
-            self._together(limits)
+        """Ask everything, the quickest and most telling first.
+
+        What `options` leaves out is asked last, one by one: letting it in makes a much larger model. Only where no
+        other limit is to blame is it lifted together with them.
+        """
+        with self._asking():
+            self.unmet = unmet_demand(milp, self.resolver.part(4))
+        with self._asking():
+            every = list_limits(self.prepared, self.resolver.again)
+            limits = [limit for limit in every if limit.again != SUPPLY]
+            liftable = bool(limits) and self._hold(limits, [])
+            if liftable:
+                self.conflict = irreducible_conflict(limits, lambda held: self._hold(limits, held))
+                self._single_fixes(self.conflict)
+            self._cuts()
+            self._single_fixes([limit for limit in every if limit.again == SUPPLY])
+            if not self.fixes:
+                self._together(limits if liftable else every)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """A question that may end without an answer; the plan's notes say so."""
+        try:
+            yield
+        except OutOfTimeError:
+            self.notes.append(CUT_SHORT)
+        except SolverError as error:
+            self.notes.append(f"The diagnosis was cut short by the solver: {error}.")
 
     def _hold(self, limits: Sequence[Limit], held: Sequence[Limit]) -> bool:
         gone: dict[Limit, float | None] = {limit: None for limit in limits if limit not in held}
         return self.resolver.has_plan(changed(self.prepared, gone, self.resolver.again))
 
-    def _single_fixes(self) -> None:
+    def _single_fixes(self, limits: Sequence[Limit]) -> None:
         """A limit that is enough alone stands in every conflict, so only those of one conflict are tried."""
-        search = Search(self.prepared, self.resolver, {})
-        for limit in self.conflict:
-            if (fix := search.fix(limit)) is not None:
-                self.fixes.append(fix)
+        for number, limit in enumerate(limits):
+            with self._asking():
+                resolver = self.resolver.part(len(limits) - number + 1)
+                if (fix := Search(self.prepared, resolver, {}).fix(limit)) is not None:
+                    self.fixes.append(fix)
 
     def _cuts(self) -> None:
-        for workload in self.prepared.problem.workloads:
-            if (cut := least_cut(self.prepared, workload, self.resolver)) is not None:
-                self.cuts.append(cut)
+        workloads = self.prepared.problem.workloads
+        for number, workload in enumerate(workloads):
+            with self._asking():
+                resolver = self.resolver.part(len(workloads) - number + 1)
+                if (cut := least_cut(self.prepared, workload, resolver)) is not None:
+                    self.cuts.append(cut)
 
     def _together(self, limits: list[Limit]) -> None:
         """The limits that give, and their least changes one after the other: those not settled yet are lifted."""
+        if not limits or not self._hold(limits, []):
+            return
         ordered = [limit for limit in limits if limit not in self.conflict] + self.conflict
         gives = least_to_give(ordered, lambda held: self._hold(limits, held))
         values: dict[Limit, float | None] = dict.fromkeys(gives)

@@ -12,9 +12,9 @@ from optimizer.model.build import Milp, build
 from optimizer.model.lookup import work_columns
 from optimizer.model.rows import Columns, Row
 from optimizer.prepare import Prepared
-from optimizer.solver.diagnosis.limit import SUPPLY, Limit, changed
+from optimizer.solver.diagnosis.limit import CHOICE, SUPPLY, Limit, changed
 from optimizer.solver.milp import LinearModel
-from optimizer.solver.resolve import Resolved, Resolver
+from optimizer.solver.resolve import OutOfTimeError, Resolved, Resolver
 
 PRECISION = 1e-7
 """Relative width at which a search between two values ends."""
@@ -70,6 +70,8 @@ class Search:
         """
         if not self.enough(limit, None):
             return None
+        if limit.unit == CHOICE:
+            return limit.furthest
         if limit.whole:
             return self._whole(limit)
         found = self._elastic(limit)
@@ -244,6 +246,8 @@ def _least_slack(milp: Milp, weights: dict[int, float], limit: Limit, resolver: 
 
 def _slack_value(resolver: Resolver, columns: Columns, rows: list[Row], slack: int) -> float | None:
     solution = resolver.run(LinearModel(columns, rows, {slack: 1.0}), gap=0.0)
+    if solution.status == "feasible":  # some change that is enough, but maybe not the least
+        raise OutOfTimeError
     return solution.values[slack] if solution.values else None
 
 

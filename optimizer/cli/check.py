@@ -9,6 +9,7 @@ from optimizer.cli import EXIT_BAD_INPUT
 from optimizer.cli.common import Common, Format, ProblemFile, records_text, with_common_options
 from optimizer.cli.output import check_outputs, check_spared
 from optimizer.errors import Finding, ProblemFileError
+from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.plan import named_record
 from optimizer.problem.load import LoadedProblem, load_problem
 from optimizer.report.words import counted
@@ -29,13 +30,14 @@ def check(file: ProblemFile, common: Common) -> None:
     if common.output is not Format.TABLE:
         common.write(records_text([], common.output, KEYS))
     problem = loaded.problem
-    for line in _without_a_way(loaded):
+    for line in _never_works(loaded):
         common.say(f"{file}: {line}")
     common.say(f"{file}: ok: {problem.name}, {counted(len(problem.workloads), 'workload')}")
 
 
-def _without_a_way(loaded: LoadedProblem) -> list[str]:
-    """Workloads that nothing can run, with what is missing: the file is right, but its answer is known to be "no"."""
+def _never_works(loaded: LoadedProblem) -> list[str]:
+    """Workloads that nothing can run, own offers that nothing can run on: the file is right, but that is known."""
+    from optimizer.model.instance import fits
     from optimizer.prepare import prepare
     from optimizer.report.infeasible import no_way_line
 
@@ -45,10 +47,15 @@ def _without_a_way(loaded: LoadedProblem) -> list[str]:
         return []  # said where it is solved: prices that cannot be turned into the currency, and the like
     if not prepared.supply.options:
         return []
-    known = prepared.estimates
-    able = {e.workload for e in known.services} | {e.workload for e in known.jobs}
+    estimates: list[ServiceEstimate | JobEstimate] = [*prepared.estimates.services, *prepared.estimates.jobs]
+    able = {estimate.workload for estimate in estimates}
     rejections = [named_record(rejection) for rejection in prepared.estimates.rejections]
-    return [no_way_line(w.name, rejections) for w in loaded.problem.workloads if w.name not in able]
+    quoted = {quote.name for quote in loaded.problem.options.quotes}
+    idle = [o for o in prepared.supply.options if o.option_id in quoted and not any(fits(e, o) for e in estimates)]
+    return [
+        *(no_way_line(w.name, rejections) for w in loaded.problem.workloads if w.name not in able),
+        *(f"{o.option_id}: no workload can run on its {o.gpus_per_node} × {o.gpu_id} (gpumix estimate)" for o in idle),
+    ]
 
 
 def _report(findings: tuple[Finding, ...], common: Common) -> None:

@@ -406,3 +406,41 @@ def test_a_workload_that_nothing_can_run_is_named_before_anything_else(tmp_path)
         assert "813.01 GB required, 22.46 GB there" in text
     assert "No change of a single limit" not in solved.stdout
     assert "64 GPUs per replica would do" in " ".join(in_process("estimate", path).stdout.split())
+
+
+DEEP = """
+name: deep
+horizon: {months: 1, periods: once}
+gpus:
+  H200X: {memory: 141e9 B, bandwidth: 4.8 TB/s, bf16: 989 TFLOP/s, fp8: 1979 TFLOP/s, link: nvlink}
+  OTHER: {}
+workloads:
+  - name: chat
+    kind: service
+    model: deepseek-v3
+    weights: fp8
+    gpus_per_replica: 2
+    traffic: {mean_requests_per_s: 0.1}
+    tokens: {input: 500, output: 100}
+    latency: {p95_ttft: 600 ms, p95_tpot: 30 ms}
+options:
+  catalog: false
+  quotes:
+    - {name: node, gpu: H200X, gpus_per_node: 8, purchase: on-demand, price: 30 USD/h}
+    - {name: idle, gpu: OTHER, gpus_per_node: 8, purchase: on-demand, price: 3 USD/h}
+"""
+
+
+def test_case_25_memory_is_named_and_not_the_latency(tmp_path):
+    """B124: 671e9 B on 2 × 141e9 B: memory is short by 389e9 B or more, 8 GPUs would do; targets are not blamed."""
+    path = tmp_path / "deep.yaml"
+    path.write_text(DEEP)
+    document = json.loads(in_process("solve", path, "-o", "json").stdout)
+    found = [r for r in document["rejections"] if r["gpu"] == "H200X"]
+    assert {r["resource"] for r in found} == {"memory"}
+    assert all(r["required"] - r["available"] >= 389 for r in found)
+    line = in_process("solve", path).stderr
+    assert "8 GPUs per replica would do" in line
+    assert "TTFT" not in line
+    assert "latency" not in line
+    assert "idle: no workload can run on its 8 × OTHER" in in_process("check", path).stderr

@@ -34,12 +34,12 @@ class Engine:
 
     @property
     def ttft_contention_share(self) -> float:
-        """Share of the other sequences' prompts that a prompt waits for; that of vLLM for engines without a fit.
+        """Share of the other sequences' prompts that a prompt waits for; one for all engines but SGLang.
 
         Engine by engine, with the fixed time below, the median error of the time to first token under load is
         28–29 % with the GPU or the model left out of the fit; one pair for all engines misses by 34 % on its own rows.
         """
-        return constant(f"ttft_contention_share_{self._fitted}")
+        return constant("ttft_contention_share" + ("_sglang" if self._fitted == "sglang" else ""))
 
     @property
     def ttft_fixed_ms(self) -> float:

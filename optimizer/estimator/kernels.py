@@ -70,7 +70,7 @@ def link_of(gpu: Gpu) -> Link:
     if gpu.link_kind in _SWITCHED:
         return _link("nvlink", gpu.link_kind, gpu.link_gb_per_s)
     if gpu.link_kind == "none":
-        return _link("staged", "pcie without peer-to-peer", gpu.link_gb_per_s or gpu.host_gb_per_s / 2)
+        return _link("pcie", "pcie without peer-to-peer", gpu.link_gb_per_s or gpu.host_gb_per_s / 2)
     bridged = gpu.link_kind == "nvlink-bridge"
     return _link("pcie", "pcie", gpu.host_gb_per_s if bridged else gpu.link_gb_per_s or gpu.host_gb_per_s)
 

@@ -71,7 +71,7 @@ def sustained_peak_flop_per_s(gpu: Gpu) -> float:
 
 
 def precision_speedup(gpu: Gpu, plan: TrainingPlan) -> float:
-    """Speed of matrix products relative to 16 bits: (peak ÷ 16-bit peak)^0.73 for fp8 and fp4, by peaks for tf32, fp32.
+    """Speed of matrix products relative to 16 bits: (peak ÷ 16-bit peak)^0.78 for fp8 and fp4, by peaks for tf32, fp32.
 
     Mixtures of experts gain nothing from fp8 and fp4 (their grouped products wait for routing and for memory); QLoRA
     unpacks its weights for every product, at 0.68 of the speed.
@@ -99,21 +99,21 @@ def whole_run_share(plan: TrainingPlan) -> float:
     return constant("real_run_share") if plan.whole_run else 1.0
 
 
-def launch_seconds_per_token(plan: TrainingPlan, pipeline_parallel: int = 1) -> float:
-    """Launch and synchronisation time per token: 4 ms per layer and micro-batch."""
+def launch_seconds_per_token(plan: TrainingPlan, pipeline_parallel: int = 1, tensor_parallel: int = 1) -> float:
+    """GPU-seconds of launches and synchronisation per token: 4 ms per layer and micro-batch, on all ranks of a layer."""
     tuned = constant("launch_tuned_share") if plan.stack == "tuned" else 1.0
     per_layer = constant("launch_ms_per_layer") / MS_PER_S
     tokens = plan.micro_batch_tokens / plan.context_parallel
-    return per_layer * tuned * plan.model.layers / (pipeline_parallel * tokens)
+    return per_layer * tuned * plan.model.layers * tensor_parallel / (pipeline_parallel * tokens)
 
 
 def bubble_factor(pipeline_parallel: int, micro_batches: float) -> float:
-    """Pipeline bubble: 1 + 0.57 · (pp − 1)/m (GPipe's (pp−1)/m, arXiv 1811.06965, part of it hidden)."""
+    """Pipeline bubble: 1 + 0.58 · (pp − 1)/m (GPipe's (pp−1)/m, arXiv 1811.06965, part of it hidden)."""
     return 1 + constant("bubble_share") * (pipeline_parallel - 1) / micro_batches
 
 
 def scale_factor(gpus: float) -> float:
-    """Growth of the time per token with size: (GPUs ÷ 8)^0.068."""
+    """Growth of the time per token with size: (GPUs ÷ 8)^0.065."""
     return float((gpus / GPUS_PER_BOARD) ** constant("scale_exponent"))
 
 
@@ -160,7 +160,7 @@ def gpu_seconds_per_token(
     `micro_batches` pass through the pipeline in a step.
     """
     compute = compute_seconds_per_token(gpu, plan, tensor_parallel) / whole_run_share(plan)
-    step = compute + launch_seconds_per_token(plan, pipeline_parallel)
+    step = compute + launch_seconds_per_token(plan, pipeline_parallel, tensor_parallel)
     step += offload_seconds_per_token(gpu, plan, tensor_parallel, max(1.0, gpus / tensor_parallel / pipeline_parallel))
     return step * bubble_factor(pipeline_parallel, micro_batches) * scale_factor(gpus)
 

@@ -137,7 +137,7 @@ def test_traffic_to_experts_by_link() -> None:
     times = [all_to_all_seconds(copy(layout, gpu), tokens) for gpu in (H100, RTX_4090)]
     receivers = 7 * (1 - (1 - 1 / 8) ** 2)
     busiest = constant("expert_popularity_factor") * (1 + sqrt(2 * log(8)) / sqrt(512 * 2 / 8))
-    by_hand = 3.21e-6 + 512 / 8 * receivers * 4096 * 2 * busiest / (450e9 * 0.48)
+    by_hand = 5e-6 + 512 / 8 * receivers * 4096 * 2 * busiest / (450e9 * constant("nvlink_share"))
     assert times[0] == pytest.approx(by_hand)
     assert times[1] > 10 * times[0]
     stage = collective_seconds(copy(layout), tokens)
@@ -213,5 +213,5 @@ def test_dense_models_and_split_experts_know_no_groups(sequences: float, prompts
         plain = step_time(copy(Layout(4), A100, model, "fp16"), sequences, prompts, 1000, 2000)
         assert all(part >= 0 for part in (plain.compute, plain.memory_bandwidth, plain.interconnect, plain.overhead))
         assert plain.interconnect == pytest.approx(
-            2 * 32 * (3.21e-6 + 2 * 3 / 4 * (sequences + prompts) * 4096 * 2 / (300e9 * 0.48))
+            2 * 32 * (5e-6 + 2 * 3 / 4 * (sequences + prompts) * 4096 * 2 / (300e9 * constant("nvlink_share")))
         )

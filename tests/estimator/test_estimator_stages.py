@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from optimizer.estimator.constants import constant
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.inference import RequestShape, operating_point, request_shapes
 from optimizer.estimator.kernels import kernel_for
@@ -78,7 +79,7 @@ def test_prefill_by_hand() -> None:
     assert transfer_seconds(replica, shape, NETWORK) == pytest.approx(cache / (2 * NETWORK))
     step = step_time(replica, 0.0, 3000, 0.0, 3000).total
     point = prefill_point(replica, shape, 1, NETWORK)
-    assert point.ttft_s == pytest.approx(step + cache / (2 * NETWORK) + 0.030)
+    assert point.ttft_s == pytest.approx(step + cache / (2 * NETWORK) + constant("ttft_fixed_ms_vllm") / 1000)
     assert point.seconds.total == pytest.approx(step)
     slow = prefill_point(replica, shape, 1, NETWORK / 100)
     assert slow.seconds.total == pytest.approx(cache / (2 * NETWORK / 100))

@@ -53,8 +53,8 @@ def test_cards_with_bandwidth_to_spare_keep_their_peak(name: str) -> None:
 
 
 def test_low_precision_speeds_up_dense_models_by_less_than_the_peaks() -> None:
-    """Twice the peak gives 1.67 times the speed of products; a mixture of experts gains nothing."""
-    assert precision_speedup(H100, plan(precision="fp8")) == pytest.approx((1979 / 989) ** 0.74)
+    """Twice the peak gives 1.72 times the speed of products; a mixture of experts gains nothing."""
+    assert precision_speedup(H100, plan(precision="fp8")) == pytest.approx((1979 / 989) ** 0.78)
     assert precision_speedup(H100, plan(precision="fp8", model=MIXTRAL)) == 1
     assert seconds(precision="fp8") < seconds()
     assert seconds(precision="fp8", model=MIXTRAL) == seconds(model=MIXTRAL)
@@ -74,7 +74,7 @@ def test_qlora_is_slower_per_token_than_lora_and_needs_less_memory() -> None:
 
 def test_the_whole_run_is_slower_than_a_steady_step_by_its_own_factor() -> None:
     """Restarts and evaluation are a factor of their own, on the compute part only."""
-    assert seconds(whole_run=True, micro_batch=64) / seconds(micro_batch=64) == pytest.approx(1 / 0.88, rel=0.01)
+    assert seconds(whole_run=True, micro_batch=64) / seconds(micro_batch=64) == pytest.approx(1 / 0.87, rel=0.01)
 
 
 @pytest.mark.parametrize(

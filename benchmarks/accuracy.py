@@ -26,6 +26,7 @@ PAGE = ROOT / "docs" / "accuracy.md"
 PLOTS = ROOT / "docs" / "accuracy"
 README = ROOT / "README.md"
 RECORD = ROOT / "tests" / "evaluate" / "recorded.json"
+RECORD_OF_TRAINING = ROOT / "tests" / "evaluate" / "recorded_training.json"
 CROSS_VALIDATION = ("cross_validation.json", "cross_validation_training.json")
 START, END = "<!-- accuracy:start -->", "<!-- accuracy:end -->"
 KINDS: tuple[Kind, ...] = ("inference", "training", "memory")
@@ -199,9 +200,16 @@ def record(documents: Mapping[Kind, Mapping[str, Any]]) -> None:
             }
         }
         for kind, document in documents.items()
-        if kind == "inference"  # training and memory: tests/evaluate/recorded_training.json
+        if kind == "inference"
     }
     RECORD.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
+    runs = {
+        kind: {name: round(document["summary"]["all"][name], 2) for name in figures}
+        | {"range_coverage": round(document["range_coverage"], 4)}
+        for kind, document in documents.items()
+        if kind != "inference"
+    }
+    RECORD_OF_TRAINING.write_text(json.dumps(runs, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -55,14 +55,21 @@ def limit_value(answer: Answer, problem: Problem, key: str) -> float | None:
         return _of_offer(answer, rest)
     field, _, name = rest.partition(".")
     found = getattr(getattr(problem, group, None), field, None)
-    return _figure(found.get(name) if name and isinstance(found, dict) else found)
+    return _figure(_part(found, name) if name else found)
+
+
+def _part(holder: Any, name: str) -> Any:
+    """An entry of a limit that is given by name, by number (from 1), or as a key of its own."""
+    if isinstance(holder, dict):
+        found = holder.get(name)
+        return getattr(found, "max_nodes", found)
+    if isinstance(holder, list):
+        return holder[int(name) - 1] if name.isdigit() and 0 < int(name) <= len(holder) else None
+    return getattr(holder, name, None)
 
 
 def _figure(value: Any) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    inner = getattr(value, "max_nodes", None)
-    return None if inner is None else float(inner)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _of_workload(workload: AnyWorkload, rest: str) -> Iterator[float]:
@@ -98,20 +105,21 @@ def _check_demand(answer: Answer, problem: Problem, short: ShortfallRecord, wher
 
 
 def _asked(answer: Answer, problem: Problem, short: ShortfallRecord) -> float | None:
-    """The rate or the work of a row, or (for a cut) the peak over all classes or the work of one run."""
+    """The rate or the work of a row, or (for a cut) the peak over all classes or the work of one run.
+
+    After a loss of nodes, all of the rate (a share of 1) is asked of the rest.
+    """
     workload = next((w for w in problem.workloads if _is_about(w.name, short.index[0])), None)
     if workload is None:
         return None
     if not isinstance(workload, Service):
         return _work(answer, workload.name, short)
     rates = planned_rates(workload, answer.grid)
-    if short.kind == "cut" or short.family == "spare_capacity":
+    if short.unit == "share":
+        return 1.0
+    if short.kind == "cut":
         cells = {(period, slice_) for _, period, slice_ in rates}
-        sums = {cell: sum(rate for key, rate in rates.items() if key[1:] == cell) for cell in cells}
-        if short.kind == "cut":
-            return max(sums.values(), default=0.0)
-        place = _place(answer, short.index[1:])
-        return None if place is None else sums.get(place)
+        return max((sum(rate for key, rate in rates.items() if key[1:] == cell) for cell in cells), default=0.0)
     place = _place(answer, short.index[2:])
     return None if place is None else rates.get((short.index[1], *place))
 

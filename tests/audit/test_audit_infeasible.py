@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from optimizer.audit import audit_plan
+from optimizer.audit.document import Answer
+from optimizer.audit.infeasibility import limit_value
+from optimizer.prepare import prepare
 from optimizer.solve import solve
+from optimizer.solver.diagnosis.limits import list_limits
 from optimizer.solver.milp import SolverSettings
 from tests.model.builders import (
     Data,
@@ -17,6 +21,7 @@ from tests.model.builders import (
     owned,
     parsed,
     problem,
+    reserved,
     serves,
     service,
     spot,
@@ -49,6 +54,18 @@ DAILY = problem(
     months=1,
     limits={"npv": 500.0, "gpus": {"A": 10}},
 )
+SITE = problem(
+    [service(rate=4.0, redundancy=1)],
+    [
+        owned("own", price=1000.0, power="2 kW", rack_units=4, provider="maker"),
+        reserved("r", gpu="B", upfront=500, provider="other", max_nodes=1),
+    ],
+    [serves(), serves(gpu="B")],
+    months=12,
+    periods="quarterly",
+    limits={"capex_by_period": [3000.0, None, None, None], "capex_by_year": [3500.0], "vendors": {"max": 1}},
+    site={"power_limit_facility": "9 kW", "rack_units_limit": 10.0, "pue": 1.5},
+)
 FIGURES = ("required", "attainable", "short_by")
 
 
@@ -63,7 +80,7 @@ def failed(document: dict[str, Any]) -> set[str]:
     return {finding.check for finding in audit_plan(document, catalog=the_catalog()).errors}
 
 
-@pytest.fixture(scope="module", params=[JOB, CLASSES, DAILY], ids=["job", "classes", "daily"])
+@pytest.fixture(scope="module", params=[JOB, CLASSES, DAILY, SITE], ids=["job", "classes", "daily", "site"])
 def document(request: pytest.FixtureRequest) -> dict[str, Any]:
     return answered(request.param)
 
@@ -102,3 +119,13 @@ def test_a_limit_that_the_problem_does_not_have_is_found() -> None:
     document = answered(JOB)
     document["infeasibility"][0]["change"] = "limits.opex"
     assert "infeasibility" in failed(document)
+
+
+def test_every_limit_of_a_problem_is_looked_up_by_the_key_that_the_diagnosis_gives_it() -> None:
+    """All limits of all kinds here: the audit's value is the diagnosis's, so that no key goes unchecked."""
+    for data in (JOB, CLASSES, DAILY, SITE):
+        prepared = prepare(parsed(data), the_catalog())
+        answer = Answer.model_validate_json(json.dumps(answered(data)))
+        for limit in list_limits(prepared):
+            if limit.unit != "choice":
+                assert limit_value(answer, prepared.problem, limit.key) == limit.value, limit.key

@@ -1,18 +1,19 @@
 """From a problem and the catalog to an instance: which options there are, what they yield, and what was assumed."""
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from catalog import Catalog, CatalogFileError
 from catalog.schema import CloudOffer, Gpu, ResaleValue, ServerOffer, SourceRef, TypicalDiscount
 from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
-from optimizer.estimator.types import Estimates
+from optimizer.estimator.types import Estimates, Rejection
 from optimizer.model.dominance import drop_outclassed
 from optimizer.model.entities import Instance
 from optimizer.model.further_costs import per_node
-from optimizer.model.instance import build_instance
+from optimizer.model.instance import build_instance, fits
+from optimizer.model.interruptions import refused_runs
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.options import DEFAULT_IDLE_SHARE, DEFAULT_USEFUL_LIFE_MONTHS, Literature, Supply, list_supply
 from optimizer.model.prices import meant
@@ -63,6 +64,8 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None, keep:
     supply = list_supply(problem, gpus, offers, servers, day, known, keep)
     estimates = _estimate(problem, catalog, gpus, supply)
     supply = drop_outclassed(problem, supply, estimates, keep)
+    refused = _refused(problem, supply, estimates)
+    estimates = replace(estimates, rejections=(*estimates.rejections, *refused))
     assumptions = (
         *_default_assumptions(problem, supply, catalog),
         *_price_assumptions(problem, known, supply),
@@ -172,6 +175,15 @@ def _estimate(problem: Problem, catalog: Catalog, gpus: Sequence[Gpu], supply: S
         measurements,
         {option.option_id: (option.gpu_id, option.gpus_per_node) for option in supply.options},
     )
+
+
+def _refused(problem: Problem, supply: Supply, estimates: Estimates) -> Iterable[Rejection]:
+    """Jobs that interruptions keep off offers."""
+    for option in supply.options:
+        for job in dict.fromkeys(e.workload for e in estimates.jobs):
+            fitting = [e for e in estimates.jobs if e.workload == job and fits(e, option)]
+            exact = [e for e in fitting if e.option == option.option_id]
+            yield from refused_runs(problem, estimates, [(option, e) for e in exact or fitting])
 
 
 def _default_assumptions(problem: Problem, supply: Supply, catalog: Catalog) -> Iterable[Assumption]:

@@ -1,7 +1,7 @@
 """A plan file with everything that its checks look up: options, cells, orders, rates and runs, derived here anew."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from optimizer.audit.calendar import EPSILON_MONTHS, HOURS_PER_MONTH, clock_hours, overlap, present_months, runs_of
 from optimizer.audit.document import (
@@ -13,6 +13,7 @@ from optimizer.audit.document import (
     SliceRecord,
 )
 from optimizer.audit.fitting import Possible, Way, possible_deployments, ways_of
+from optimizer.audit.interruptions import useful_share
 from optimizer.audit.rates import planned_rates
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyJob, Service
@@ -221,7 +222,16 @@ class Case:
     def ways(self) -> dict[str, list[Way]]:
         """All ways of running each job."""
         options = list(self.options.values())
-        return {name: ways_of(job, options, self.job_estimates) for name, job in self.jobs.items()}
+        return {
+            name: ways_of(job, options, self.job_estimates, partial(self.useful_share, job))
+            for name, job in self.jobs.items()
+        }
+
+    def useful_share(self, job: AnyJob, option: OptionRecord, estimate: JobEstimate) -> float:
+        """Share of paid hours in which a job gets on."""
+        demands = self.plan.inputs.estimates.demands
+        amount = next((d.amount or 0.0 for d in demands if d.workload == job.name), 0.0)
+        return useful_share(job, option, estimate, amount)
 
     @cached_property
     def servable(self) -> dict[tuple[str, str, int, Key], dict[str, float]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from catalog.schema import Gpu, SourceRef
 from optimizer.audit.document import Answer, OptionRecord, plain
+from optimizer.audit.interruptions import refusals
 from optimizer.audit.report import Checker
 from optimizer.audit.sources import CatalogRows
 from optimizer.errors import OptimizerError
@@ -40,7 +41,7 @@ def check_estimates(
     except (OptimizerError, ValueError) as error:
         checker.fail("estimates", "inputs.estimates", f"cannot be made anew: {error}")
         return None
-    _compare(answer, anew, checker)
+    _compare(answer, problem, anew, checker)
     return anew
 
 
@@ -189,7 +190,7 @@ def _link_gb_per_s(gpu: OwnGpu) -> float:
     return NVLINK_GB_PER_S if gpu.link == "nvlink" else PCIE_GB_PER_S
 
 
-def _compare(answer: Answer, anew: Estimates, checker: Checker) -> None:
+def _compare(answer: Answer, problem: Problem, anew: Estimates, checker: Checker) -> None:
     found = answer.inputs.estimates
     for name in ("demands", "services", "jobs"):
         is_, should = _by_key(getattr(found, name)), _by_key(getattr(anew, name))
@@ -200,7 +201,9 @@ def _compare(answer: Answer, anew: Estimates, checker: Checker) -> None:
             else:
                 message = "is missing" if key in should else "is not what estimating anew gives"
                 checker.fail("estimates", where, message)
-    checker.same("rejections", "rejections", list(answer.rejections), [named_record(r) for r in anew.rejections])
+    refused = refusals(problem, answer.inputs.options, anew.jobs, anew.demands)
+    expected = [named_record(r) for r in (*anew.rejections, *refused)]
+    checker.same("rejections", "rejections", list(answer.rejections), expected)
 
 
 def _by_key(records: Iterable[Any]) -> dict[str, Any]:

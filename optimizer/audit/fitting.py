@@ -1,7 +1,7 @@
 """What may stand where: estimates on options, deployments of services, ways of running a job. No plan needed."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -89,6 +89,7 @@ class Member:
     option: OptionRecord
     number: int
     estimate: JobEstimate
+    useful_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,21 @@ class Way:
         return full + beyond / rest if beyond > 0 and rest > ROUNDING else gpus / per_node
 
 
-def ways_of(job: AnyJob, options: Sequence[OptionRecord], estimates: Sequence[JobEstimate]) -> list[Way]:
+Useful = Callable[[OptionRecord, JobEstimate], float]
+"""Share of paid hours in which a job gets on."""
+
+
+def ways_of(
+    job: AnyJob, options: Sequence[OptionRecord], estimates: Sequence[JobEstimate], useful: Useful
+) -> list[Way]:
     """All ways in which a job may run, by what its `spread` allows to work together and by the estimates' sizes."""
     groups: dict[tuple[object, ...], list[Member]] = {}
     for option in options:
         if place_allowed(job, option) and (job.interruptible or not option.interruptible):
             for number in usable_estimates(job.name, option, estimates):
-                member = Member(option, number, estimates[number])
+                member = Member(option, number, estimates[number], useful(option, estimates[number]))
+                if member.useful_share == 0:
+                    continue
                 groups.setdefault(_together(job, member), []).append(member)
     ways = []
     for members in groups.values():

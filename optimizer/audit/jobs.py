@@ -48,7 +48,7 @@ class Working:
 
     def gpus_for(self, amount: float) -> float:
         """GPUs working on average for an amount: amount ÷ (yield per GPU-hour × productive share × hours)."""
-        return amount / (self.member.estimate.units_per_gpu_hour * self.option.productive_share * self.hours)
+        return amount / (self.member.estimate.units_per_gpu_hour * self.member.useful_share * self.hours)
 
     @property
     def nodes_at_once(self) -> int:
@@ -77,7 +77,8 @@ def workings(case: Case, checker: Checker) -> list[Working]:
         if held is None:
             checker.fail("one way", where, f"{record.job} may not run on {record.option} by this estimate")
             continue
-        member = Member(case.options[record.option], record.estimate, case.job_estimates[record.estimate])
+        option, estimate = case.options[record.option], case.job_estimates[record.estimate]
+        member = Member(option, record.estimate, estimate, case.useful_share(run.job, option, estimate))
         found.append(Working(number, record, run, held[1], held[0], member, case.cell_of(record).hours))
     return found
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from optimizer.audit.document import Answer, OptionRecord
 from optimizer.audit.fitting import gpus_kept, place_allowed, usable_estimates
 from optimizer.audit.further_costs import alike
+from optimizer.audit.interruptions import useful_share
 from optimizer.audit.report import TOLERANCE, Checker
 from optimizer.audit.services import same_network
 from optimizer.audit.sources import CatalogRows
@@ -116,6 +117,7 @@ class _Rivals:
     def __init__(self, answer: Answer, problem: Problem) -> None:
         self.problem = problem
         self.services, self.jobs = answer.inputs.estimates.services, answer.inputs.estimates.jobs
+        self.demands = answer.inputs.estimates.demands
 
     def beats(self, option: OptionRecord, offer: OptionRecord) -> bool:
         """No dearer by the hour, without limit, and every workload runs there as well as on the offer."""
@@ -150,10 +152,12 @@ class _Rivals:
             )
         if offer.interruptible and not workload.interruptible:
             return True
-        works = [self.jobs[i] for i in usable_estimates(name, option, self.jobs)]
-        others = [self.jobs[i] for i in usable_estimates(name, offer, self.jobs)]
-        same_nodes = option.gpus_per_node == offer.gpus_per_node or not others
-        return same_nodes and all(any(_works_as_well(a, option, b, offer) for a in works) for b in others)
+        amount = next((d.amount or 0.0 for d in self.demands if d.workload == name), 0.0)
+        mine, its = usable_estimates(name, option, self.jobs), usable_estimates(name, offer, self.jobs)
+        same_nodes = option.gpus_per_node == offer.gpus_per_node or not its
+        works = [(self.jobs[i], useful_share(workload, option, self.jobs[i], amount)) for i in mine]
+        others = [(self.jobs[i], useful_share(workload, offer, self.jobs[i], amount)) for i in its]
+        return same_nodes and all(any(_works_as_well(*one, *other) for one in works) for other in others)
 
 
 def _same_node(option: OptionRecord, offer: OptionRecord) -> bool:
@@ -188,8 +192,8 @@ def _loads(estimate: ServiceEstimate, option: OptionRecord) -> dict[str, float]:
     return {c.request_class: c.replica_seconds_per_request / useful for c in estimate.classes}
 
 
-def _works_as_well(a: JobEstimate, option: OptionRecord, b: JobEstimate, offer: OptionRecord) -> bool:
+def _works_as_well(a: JobEstimate, useful_a: float, b: JobEstimate, useful_b: float) -> bool:
     """The same groups of GPUs in a range of sizes at least as wide, with no lower yield."""
-    mine, its = a.units_per_gpu_hour * option.productive_share, b.units_per_gpu_hour * offer.productive_share
+    mine, its = a.units_per_gpu_hour * useful_a, b.units_per_gpu_hour * useful_b
     wide = a.min_gpus <= b.min_gpus and (a.max_gpus is None or (b.max_gpus is not None and a.max_gpus >= b.max_gpus))
     return wide and a.deployment.gpus_per_replica == b.deployment.gpus_per_replica and mine >= its * (1 - TOLERANCE)

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from optimizer.estimator.types import Estimates, JobEstimate
+from optimizer.estimator.types import Demand, Estimates, JobEstimate
 from optimizer.estimator.workloads import Service
 from optimizer.model.entities import Server
 from optimizer.model.instance import fits, list_servers
+from optimizer.model.interruptions import amount_of, useful_share
 from optimizer.model.options import LeftOut, Option, Supply
 from optimizer.model.prices import cost_signature
 from optimizer.model.spare import degraded_loads, replicas_per_node
@@ -29,7 +30,7 @@ def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates, keep
     servers = _servers_by_option(problem, supply, estimates)
     jobs = _jobs_by_option(problem, supply, estimates)
     alone = {o.option_id for o in supply.options if _stands_alone(problem, supply.options, o, jobs)}
-    judge = _Judge(problem, servers, jobs)
+    judge = _Judge(problem, servers, jobs, estimates.demands)
     kept: list[Option] = []
     dropped: dict[str, LeftOut] = {}
     for option in sorted(supply.options, key=lambda o: (o.price_per_node_hour, o.option_id)):
@@ -76,9 +77,15 @@ def _stands_alone(
 class _Judge:
     """Compares two offers over all workloads."""
 
-    def __init__(self, problem: Problem, servers: dict[str, list[Server]], jobs: dict[str, list[JobEstimate]]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        servers: dict[str, list[Server]],
+        jobs: dict[str, list[JobEstimate]],
+        demands: Sequence[Demand],
+    ) -> None:
         self.limits, self.problem = problem.limits, problem
-        self.servers, self.jobs = servers, jobs
+        self.servers, self.jobs, self.demands = servers, jobs, demands
         self.redundant = {w.name: w for w in problem.workloads if isinstance(w, Service) and w.redundancy}
 
     def outclasses(self, better: Option, worse: Option) -> bool:
@@ -121,17 +128,22 @@ class _Judge:
         mine, its = degraded_loads(service, other), degraded_loads(service, server)
         return replicas_per_node(other) == replicas_per_node(server) and all(mine[c] <= its[c] for c in its)
 
+    def _useful(self, option: Option, estimate: JobEstimate) -> float:
+        job = next(w for w in self.problem.workloads if w.name == estimate.workload)
+        assert not isinstance(job, Service)
+        return useful_share(job, option, estimate, amount_of(self.demands, job.name))
+
     def _works(self, better: Option, worse: Option, job: JobEstimate) -> bool:
         if better.gpus_per_node != worse.gpus_per_node:
             return False
-        need = job.units_per_gpu_hour * worse.productive_share
+        need = job.units_per_gpu_hour * self._useful(worse, job)
         most = float("inf") if job.max_gpus is None else job.max_gpus
         return any(
             other.workload == job.workload
             and other.deployment.gpus_per_replica == job.deployment.gpus_per_replica
             and other.min_gpus <= job.min_gpus
             and (other.max_gpus is None or other.max_gpus >= most)
-            and other.units_per_gpu_hour * better.productive_share >= need
+            and other.units_per_gpu_hour * self._useful(better, other) >= need
             for other in self.jobs[better.option_id]
         )
 

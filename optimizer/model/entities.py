@@ -61,6 +61,8 @@ class Alternative:
     min_gpus: int
     max_gpus: int | None
     members: tuple[tuple[Option, JobEstimate], ...]
+    shares: tuple[float, ...]
+    """Useful share of the paid hours on each member."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyJob, Service
 from optimizer.model.entities import Alternative, Instance, Order, RateDemand, Server, VolumeDemand, make_server
+from optimizer.model.interruptions import useful_share
 from optimizer.model.options import Option, Supply, matches
 from optimizer.model.timegrid import (
     SAME_MONTH,
@@ -207,7 +208,8 @@ def _demands_of_run(
     blocks = [
         b for b in grid.blocks if b.start_month >= window[0] - SAME_MONTH and b.end_month <= window[1] + SAME_MONTH
     ]
-    alternatives = tuple(_alternatives(job, options, [e for e in estimates.jobs if e.workload == job.name]))
+    own = [e for e in estimates.jobs if e.workload == job.name]
+    alternatives = tuple(_alternatives(job, options, own, demand.amount or 0.0))
     share = _interruptible_share(problem, job)
     amount = demand.amount or 0.0
     if not demand.per_day:
@@ -242,7 +244,9 @@ def spot_share(problem: Problem, workload: str) -> float:
     return limit.get(workload, 1.0) if isinstance(limit, dict) else limit
 
 
-def _alternatives(job: AnyJob, options: Sequence[Option], estimates: Sequence[JobEstimate]) -> Iterator[Alternative]:
+def _alternatives(
+    job: AnyJob, options: Sequence[Option], estimates: Sequence[JobEstimate], amount: float
+) -> Iterator[Alternative]:
     """Group the (option, estimate) pairs that may run a job together."""
     groups: dict[tuple[object, ...], list[tuple[Option, JobEstimate]]] = {}
     for option in options:
@@ -253,6 +257,8 @@ def _alternatives(job: AnyJob, options: Sequence[Option], estimates: Sequence[Jo
         fitting = [e for e in estimates if fits(e, option)]
         exact = [e for e in fitting if e.option == option.option_id]
         for estimate in exact or fitting:
+            if useful_share(job, option, estimate, amount) == 0:
+                continue
             key = _group_key(job, option, estimate)
             groups.setdefault(key, []).append((option, estimate))
     for members in groups.values():
@@ -263,7 +269,8 @@ def _alternatives(job: AnyJob, options: Sequence[Option], estimates: Sequence[Jo
         if high is not None and high < low:
             continue
         label = f"{members[0][0].gpu_id} {first.deployment.label}".strip()
-        yield Alternative(label, members[0][0].gpu_id, low, high, tuple(members))
+        shares = tuple(useful_share(job, option, estimate, amount) for option, estimate in members)
+        yield Alternative(label, members[0][0].gpu_id, low, high, tuple(members), shares)
 
 
 def _group_key(job: AnyJob, option: Option, estimate: JobEstimate) -> tuple[object, ...]:

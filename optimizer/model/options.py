@@ -358,7 +358,8 @@ def drop_dominated(
     by_price = sorted(options, key=lambda o: (o.price_per_node_hour, o.option_id))
     best: dict[tuple[object, ...], Option] = {}
     for option in by_price:
-        node = (option.gpu_id, option.gpus_per_node, option.productive_share)
+        lost = (option.interruptions_per_node_hour, option.hours_lost_per_interruption)
+        node = (option.gpu_id, option.gpus_per_node, option.productive_share, *lost)
         partners = (option.provider, option.region) if split else (option.provider,) if few else ()
         key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem), *partners)
         comparable = not option.held and option.option_id not in measured and option.option_id not in keep

@@ -253,8 +253,8 @@ def add_work(instance: Instance, v: Variables) -> None:
     for demand in instance.volume_demands:
         for i, alternative in enumerate(demand.alternatives):
             made = [
-                _work_place(instance, v, demand, i, option, estimate, cell, group_sizes)
-                for option, estimate in alternative.members
+                _work_place(instance, v, demand, i, option, estimate, share, cell, group_sizes)
+                for (option, estimate), share in zip(alternative.members, alternative.shares, strict=True)
                 for cell in demand.cells
             ]
             v.places.extend(place for place in made if place is not None)
@@ -278,11 +278,12 @@ def _work_place(
     index: int,
     option: Option,
     estimate: JobEstimate,
+    share: float,
     cell: Cell,
     group_sizes: dict[str, set[float]],
 ) -> WorkPlace | None:
     key = (demand.name, index, option.option_id, cell.block, cell.slice)
-    gpu_hours = demand.amount / (estimate.units_per_gpu_hour * option.productive_share)
+    gpu_hours = demand.amount / (estimate.units_per_gpu_hour * share)
     place = WorkPlace(demand, index, option, estimate, cell, gpu_hours / cell.hours)
     on_free = (option.option_id, cell.block) in v.stock or (option.option_id, cell_key(cell)) in v.rent
     may_hire = not option.held

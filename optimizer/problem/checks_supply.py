@@ -264,6 +264,17 @@ def rack_units_are_known(case: Case) -> Complaints:
             yield Complaint((*path, "rack_units"), message, "write e.g. rack_units: 8", at_key=True)
 
 
+def checkpoints_make_sense(case: Case) -> Complaints:
+    """What is said of checkpoints holds together: an interval where there are any, a restart beside it."""
+    for path, job in case.jobs():
+        if job.checkpoint_every is not None and not job.checkpoints:
+            message = "checkpoint_every with checkpoints: false"
+            yield Complaint((*path, "checkpoint_every"), message, "leave one of them out", at_key=True)
+        if job.restart > 0 and job.checkpoint_every is None:
+            message = "restart has a meaning beside checkpoint_every only"
+            yield Complaint((*path, "restart"), message, "write e.g. checkpoint_every: 30 min", at_key=True)
+
+
 def capex_lists_fit_the_horizon(case: Case) -> Complaints:
     """One entry per listed period, or per year; years begin with a period, as orders are paid at its start."""
     limits, periods = case.problem.limits, order_periods(case.problem.horizon)
@@ -301,5 +312,6 @@ SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     currencies_are_foreign,
     catalog_prices_can_be_converted,
     rack_units_are_known,
+    checkpoints_make_sense,
     capex_lists_fit_the_horizon,
 )

@@ -223,8 +223,13 @@ site: {electricity: 0.1 USD/kWh, pue: 1.3, power_limit_it: 30 kW, power_limit_fa
 gpus: {A: {}, B: {}}
 workloads:
   - {name: chat, kind: service, traffic: {mean_requests_per_s: 9, by_period: [0.8, 1.4]}}
-  - {name: tune, kind: batch, work: {amount: 900, unit: samples}, start: month 3, deadline: 20 days}
+  - {name: tune, kind: batch, work: {amount: 900, unit: samples}, start: month 3, deadline: 20 days,
+     checkpoint_every: 4 h, restart: 15 min}
+  - {name: redo, kind: batch, work: {amount: 60, unit: samples}, start: month 5, deadline: 20 days, checkpoints: false}
+  - {name: long, kind: batch, work: {amount: 600, unit: samples}, start: month 6, deadline: 20 days}
 measurements:
+  - {workload: redo, gpu: B, per_gpu_hour: 2}
+  - {workload: long, gpu: B, per_gpu_hour: 2}
   - {workload: chat, gpu: A, requests_per_s: 1}
   - {workload: chat, gpu: B, requests_per_s: 0.5}
   - {workload: tune, gpu: B, per_gpu_hour: 3}
@@ -236,6 +241,7 @@ options:
     - {name: res, gpu: A, purchase: reserved, provider: north, price: 1 USD/h, term: 12 months}
     - {name: cloud, gpu: A, purchase: on-demand, provider: south, price: 1.5 USD/h}
     - {name: b-cloud, gpu: B, purchase: on-demand, provider: west, price: 0.4 USD/h}
+    - {name: b-spot, gpu: B, purchase: spot, provider: west, price: 0.1 USD/h, interruptions_per_hour: 0.02}
   existing:
     - {name: old, gpu: A, nodes: 1, age: 20 months, paid: 5000 USD, power: 2 kW, rack_units: 2}
     - {name: b-signed, gpu: B, nodes: 1, term: 7 months, fee: 1 USD/h, provider: east}

@@ -158,9 +158,9 @@ def most_nodes(instance: Instance, option_id: str) -> float:
     for volume in instance.volume_demands:
         for alternative in volume.alternatives:
             hours = min((c.hours for c in volume.cells), default=1.0)
-            for member, estimate in alternative.members:
+            for (member, estimate), share in zip(alternative.members, alternative.shares, strict=True):
                 if member is option:
-                    gpus = volume.amount / (estimate.units_per_gpu_hour * option.productive_share * hours)
+                    gpus = volume.amount / (estimate.units_per_gpu_hour * share * hours)
                     total += max(gpus, alternative.min_gpus) / option.gpus_per_node + 1
     return total
 

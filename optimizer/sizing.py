@@ -76,6 +76,7 @@ def _common(estimate: ServiceEstimate | JobEstimate) -> dict[str, Any]:
         "workload": estimate.workload,
         "gpu": estimate.gpu_id,
         "deployment": deployment.label,
+        "stage": deployment.stage or None,
         "gpus_per_replica": deployment.gpus_per_replica,
         "batch": deployment.batch or None,
         "measured": estimate.measured,

@@ -37,7 +37,7 @@ class Engine:
         """Share of the other sequences' prompts that a prompt waits for; one for all engines but SGLang.
 
         Engine by engine, with the fixed time below, the median error of the time to first token under load is
-        28–29 % with the GPU or the model left out of the fit; one pair for all engines misses by 34 % on its own rows.
+        27–29 % with the GPU or the model left out of the fit; one pair for all engines misses by 34 % on its own rows.
         """
         return constant("ttft_contention_share" + ("_sglang" if self._fitted == "sglang" else ""))
 

@@ -87,10 +87,13 @@ def _yields(workload: str, document: Document, everything: bool) -> Iterator[Sec
 
 
 def _best(estimates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Per GPU type (and offer, where measured on one) the deployment that needs fewest GPUs and serves most classes."""
-    groups: dict[tuple[str, str | None], list[dict[str, Any]]] = defaultdict(list)
+    """Per GPU type (and offer, where measured on one) the deployment that needs fewest GPUs and serves most classes.
+
+    Of prompts and outputs apart, the best of each.
+    """
+    groups: dict[tuple[str, str | None, str | None], list[dict[str, Any]]] = defaultdict(list)
     for estimate in estimates:
-        groups[estimate["gpu"], estimate["option"]].append(estimate)
+        groups[estimate["gpu"], estimate["option"], estimate["stage"]].append(estimate)
     return [min(group, key=_rank) for group in groups.values()]
 
 
@@ -113,6 +116,8 @@ def _service_section(workload: str, estimates: Sequence[dict[str, Any]], hidden:
     rows = [row for estimate in estimates for row in _service_rows(estimate)]
     missing = sorted({c for e in estimates for c in e["classes_not_served"]})
     notes = tuple(f"Class {name} is not served by every deployment." for name in missing)
+    if any(e["stage"] for e in estimates):
+        notes = (*notes, "A request done apart needs a prefill and a decode deployment: add up one of each.")
     section = Section(f"{workload}: what a GPU yields", columns(*headings), tuple(rows), (*notes, *_more(hidden)))
     return without_empty_columns(section, ("", NOTHING, "all"))
 

@@ -147,3 +147,16 @@ def test_e22_all_entry_points_give_the_same_figures(tmp_path):
         for one, other in zip(record["classes"], found.classes, strict=True):
             assert one["requests_per_s_per_replica"] == 1 / other.replica_seconds_per_request
             assert (one["ttft_ms"], one["tpot_ms"]) == (other.ttft_ms, other.tpot_ms)
+
+
+def test_stages_are_counted_beside_whole_deployments(tmp_path):
+    """A stage alone is no answer: the table shows the best whole, prefill and decode deployment, and says so."""
+    text = SERVICE.replace("weights: fp16", "weights: fp16\n    disaggregated: allowed")
+    shown = estimate(text, tmp_path)
+    assert "add up one of each" in shown
+    records = json.loads(estimate(text, tmp_path, "--output", "json"))["services"]
+    assert {record["stage"] for record in records} == {None, "prefill", "decode"}
+    big = [record for record in records if record["gpu"] == "A100-80GB-SXM"]
+    best = {stage: min(r["gpus_at_peak"] for r in big if r["stage"] == stage) for stage in (None, "prefill", "decode")}
+    assert best["prefill"] + best["decode"] >= best[None] > 0
+    assert "add up" not in estimate(SERVICE, tmp_path)

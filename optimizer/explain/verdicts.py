@@ -9,7 +9,7 @@ from optimizer.explain.reading import PlanReader
 from optimizer.explain.resolves import Resolves
 from optimizer.model.option import Option
 from optimizer.prepare import Prepared
-from optimizer.report.changes import limit_name, limit_value
+from optimizer.report.changes import change_value, limit_name
 from optimizer.report.numbers import money, percent, unit_price
 from optimizer.report.words import counted
 from optimizer.solver.resolve import OutOfTimeError
@@ -60,7 +60,7 @@ def _limit_node(plan: PlanReader, cost: LimitCost) -> TraceNode:
     text = "saved without it"
     inputs = [("limit", limit.value), ("npv without it", cost.npv_without)]
     if cost.saved_by_more is not None and cost.npv_with_more is not None:
-        step = limit_value(cost.step, limit.unit, currency)
+        step = change_value(cost.step, limit.unit, currency)
         less = "less" if limit.direction < 0 else "more"
         text = f"saved without it; {step} {less} saves {money(cost.saved_by_more)} {currency}"
         inputs += [("one unit", cost.step), ("saved by one unit", cost.saved_by_more)]

@@ -35,10 +35,20 @@ _LET_IN = "{0} left open: {1} would then be used"
 def limit_name(found: Record) -> str:
     """A limit that would have to give, or takes part in a conflict, with its key: `deadline of train (deadline)`."""
     family, index = found["family"], list(found["index"])
+    if family == "interruptible_share" and not index:
+        return "spot share (limits.spot_share)"
+    if family == "budget_capex" and index and index[0] != "horizon":
+        span = index[0].partition("-")[0]
+        return f"capex budget of {index[0].replace('-', ' ')} (limits.capex_by_{span})"
     words = _SIZES.get(index[1]) if family == "scaling_limit" and len(index) > 1 else _NAMES.get(family)
     if words is None:
         return limit_words(family, index, found["unit"])
     return words.format(*index, "at all hours")
+
+
+def change_value(value: float, unit: str, currency: str) -> str:
+    """How much a limit gives, with its unit: a share in percentage points."""
+    return f"{number(100 * value)} percentage points" if unit == "share" else limit_value(value, unit, currency)
 
 
 def limit_value(value: float, unit: str, currency: str) -> str:
@@ -60,9 +70,7 @@ def change_words(found: Record, currency: str) -> str:
         words = _LET_IN if found["family"] == "considered" and len(found["index"]) > 1 else known
         return words.format(*found["index"])
     less = found["required"] < found["attainable"]
-    amount = limit_value(found["short_by"], found["unit"], currency)
-    if found["unit"] == "share":
-        amount = f"{number(100 * found['short_by'])} percentage points"
+    amount = change_value(found["short_by"], found["unit"], currency)
     return f"{amount} {'less' if less else 'more'} ({plain_name(found)})"
 
 

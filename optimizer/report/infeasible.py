@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from optimizer.report.changes import CHOICE, change_words, cut_words, limit_name, limit_value, unmet_words
+from optimizer.report.changes import CHOICE, change_value, change_words, cut_words, limit_name, limit_value, unmet_words
 from optimizer.report.numbers import money, number
 from optimizer.report.sections import Section, columns
 from optimizer.report.supply import no_offer_line, supply_notes
@@ -63,7 +63,8 @@ def _enough_alone(limits: Iterable[dict[str, Any]], currency: str) -> Section:
 def _values(found: dict[str, Any], currency: str) -> tuple[str, str, str, str]:
     """Name of a limit, its value, the value that is enough, and the change."""
     unit = found["unit"]
-    is_, least, by = (limit_value(found[key], unit, currency) for key in ("attainable", "required", "short_by"))
+    is_, least = (limit_value(found[key], unit, currency) for key in ("attainable", "required"))
+    by = change_value(found["short_by"], unit, currency)
     sign = "−" if found["required"] < found["attainable"] else "+"
     return limit_name(found), is_, least, by if unit == CHOICE else f"{sign}{by}"
 

@@ -9,7 +9,7 @@ from optimizer.explain.reading import PlanReader
 from optimizer.explain.resolves import Resolves
 from optimizer.model.option import Option
 from optimizer.prepare import Prepared
-from optimizer.report.changes import change_value, limit_name
+from optimizer.report.changes import CHOICE, change_value, limit_name
 from optimizer.report.numbers import money, percent, unit_price
 from optimizer.report.words import counted
 from optimizer.solver.resolve import OutOfTimeError
@@ -58,7 +58,8 @@ def _limit_node(plan: PlanReader, cost: LimitCost) -> TraceNode:
     limit, currency = cost.limit, plan.currency
     record: dict[str, Any] = {"family": limit.family, "index": list(limit.index), "unit": limit.unit}
     text = "saved without it"
-    inputs = [("limit", limit.value), ("npv without it", cost.npv_without)]
+    inputs = [] if limit.unit == CHOICE else [("limit", limit.value)]
+    inputs.append(("npv without it", cost.npv_without))
     if cost.saved_by_more is not None and cost.npv_with_more is not None:
         step = change_value(cost.step, limit.unit, currency)
         less = "less" if limit.direction < 0 else "more"

@@ -31,8 +31,20 @@ def service_rows(case: Case, stations: dict[Place, Station]) -> Iterator[Derived
         option, estimate = case.options[place[1]], case.service_estimates[place[2]]
         station = stations.get(place) or Station(place[0], option, estimate, place[3], 0)
         yield from _replica_rows(case, labels[place[:3]], station, rates)
+    yield from _floor_rows(case, stations)
     yield from _handover_rows(case, stations)
     yield from _spot_rows(case, on_spot)
+
+
+def _floor_rows(case: Case, stations: dict[Place, Station]) -> Iterator[DerivedRow]:
+    """Replicas of services with a least number, stages of outputs apart, wherever there could be any."""
+    there: dict[tuple[str, Key], list[float]] = defaultdict(list)
+    for place in case.servable:
+        if case.services[place[0]].min_replicas and case.service_estimates[place[2]].deployment.stage != "decode":
+            there[place[0], place[3]].append(float(stations[place].replicas) if place in stations else 0.0)
+    for (name, key), parts in there.items():
+        least = float(case.services[name].min_replicas)
+        yield derived_row("replica_floor", (name, *case.cells[key].index), parts, ">=", least, "replicas")
 
 
 def _handover_rows(case: Case, stations: dict[Place, Station]) -> Iterator[DerivedRow]:

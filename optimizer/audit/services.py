@@ -106,6 +106,7 @@ def check_services(case: Case, found: dict[Place, Station], checker: Checker) ->
     for (service, name, key), _ in total.items():
         checker.fail("served", f"{service}/{name} in block {key[0]}", "there is no such class or no demand there")
     _check_handover(case, found.values(), checker)
+    _check_floor(case, found.values(), checker)
 
 
 def same_network(option: OptionRecord) -> tuple[str, str]:
@@ -128,6 +129,17 @@ def _check_handover(case: Case, found: Iterable[Station], checker: Checker) -> N
             f"{service}/{name} at {' '.join(filter(None, link))} in block {key[0]}, slice {case.cells[key].slice_name}"
         )
         checker.equal("handover", where, decoded[place], prefilled[place], "requests/s")
+
+
+def _check_floor(case: Case, found: Iterable[Station], checker: Checker) -> None:
+    """As many replicas as a service has at least, wherever requests come."""
+    there: dict[tuple[str, Key], int] = defaultdict(int)
+    for station in found:
+        there[station.service, station.key] += 0 if station.stage == "decode" else station.replicas
+    for service, key in {(service, key) for (service, _, key), rate in case.rates.items() if rate > 0}:
+        least = float(case.services[service].min_replicas)
+        where = f"{service} in block {key[0]}, slice {case.cells[key].slice_name}"
+        checker.at_most("least replicas", where, least, float(there[service, key]), "replicas")
 
 
 def spot_share(case: Case, workload: str) -> float:

@@ -176,6 +176,9 @@ class Service(Workload):
             raise ValueError(msg)
         return self
 
+    min_replicas: CountOrZero = 0
+    """Replicas that are there whenever requests come, however few (the floor of an autoscaler), of any deployments; in
+    slices without requests there may be none."""
     redundancy: SpareNodes = 0
     """Nodes that may be lost at any time (`n+1`, `n+2`, or their number): any nodes that host replicas of the service,
     in any slice, and the rest still serves the whole rate."""

@@ -7,6 +7,7 @@ FAMILY_MEANINGS = {
     "replica_time": "replicas are busy up to the utilisation cap that the latency targets leave",
     "whole_replica": "a small load still needs one whole replica",
     "memory_capacity": "a replica's memory for sequences in flight is used up: more memory would hold more",
+    "replica_floor": "as few replicas as min_replicas allows",
     "spare_capacity": "after the worst loss of nodes the rest serves the whole rate, and no more",
     "pool_capacity": "all GPUs of the nodes there are in use: whole nodes decide the count",
     "fleet_balance": "nodes in service are those held, and those ordered and arrived",

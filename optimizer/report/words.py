@@ -45,6 +45,7 @@ _FAMILY_WORDS = {
     "vendor_limit": "providers used (limits.vendors.max)",
     "demand_coverage": "requests of {0}",
     "deadline": "work of {0} by its deadline",
+    "replica_floor": "least replicas of {0} (min_replicas)",
     "spare_capacity": "spare nodes of {0} (redundancy)",
     "minimum_order": "minimum order of {0}",
     "scaling_limit": "GPUs at once of {0}",

@@ -222,7 +222,7 @@ horizon: {months: 24, periods: yearly}
 site: {electricity: 0.1 USD/kWh, pue: 1.3, power_limit_it: 30 kW, power_limit_facility: 27 kW, rack_units_limit: 30}
 gpus: {A: {}, B: {}}
 workloads:
-  - {name: chat, kind: service, traffic: {mean_requests_per_s: 9, by_period: [0.8, 1.4]}}
+  - {name: chat, kind: service, min_replicas: 9, traffic: {mean_requests_per_s: 9, by_period: [0.8, 1.4]}}
   - {name: tune, kind: batch, work: {amount: 900, unit: samples}, start: month 3, deadline: 20 days,
      checkpoint_every: 4 h, restart: 15 min}
   - {name: redo, kind: batch, work: {amount: 60, unit: samples}, start: month 5, deadline: 20 days, checkpoints: false}

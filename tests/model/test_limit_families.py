@@ -147,3 +147,18 @@ def test_too_few_providers_say_what_would_do() -> None:
     plan = solve(parsed(data), the_catalog(), SolverSettings(gap=0))
     fixes = {one.change: (one.required, one.unit) for one in plan.infeasibility if one.kind == "limit"}
     assert fixes["limits.vendors.max"] == (2, "providers")
+
+
+def test_the_least_replicas_are_there_whenever_requests_come() -> None:
+    """Three replicas at least by night too, where one would do; none where no request comes."""
+    slices = [{"name": name, "share_of_hours": 0.25} for name in ("peak", "day", "night", "closed")]
+    by_slice = {"peak": 5.0, "day": 2.5, "night": 0.5, "closed": 0.0}
+
+    def nodes(least: int) -> float:
+        chat = service(rate=1.0, min_replicas=least) | {"traffic": {"mean_requests_per_s": 2.0, "by_slice": by_slice}}
+        data = problem([chat], [on_demand()], [serves()], slices=slices)
+        return least_cost(data) / HOURS_PER_YEAR * 4
+
+    assert nodes(0) == pytest.approx(5 + 3 + 1)
+    assert nodes(3) == pytest.approx(5 + 3 + 3)
+    assert nodes(4) == pytest.approx(5 + 4 + 4)

@@ -141,7 +141,7 @@ def limited() -> Milp:
     site = {"power_limit_it": "9 kW", "power_limit_facility": "11 kW", "rack_units_limit": 20}
     return _built(
         problem(
-            [service(rate=3.0), train],
+            [service(rate=3.0, min_replicas=2), train],
             quotes,
             [serves(), works()],
             months=6,
@@ -174,7 +174,7 @@ SOURCES: dict[str, Callable[[], Milp]] = {
     "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
     "site_rack_units": limited, "site_power": limited, "vendor_limit": limited, "vendor_serves": limited,
-    "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
+    "replica_floor": limited, "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]
 

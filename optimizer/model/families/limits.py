@@ -154,7 +154,12 @@ def most_nodes(instance: Instance, option_id: str) -> float:
         for server in instance.servers:
             if server.option is option and server.workload == demand.workload:
                 load, spare = _load_and_spare(instance, server, demand.request_class)
-                total += spare + (peak * load + 1) * server.occupied_gpus / option.gpus_per_node + 1
+                total += (
+                    spare
+                    + _floor(instance, server)
+                    + (peak * load + 1) * server.occupied_gpus / option.gpus_per_node
+                    + 1
+                )
     for volume in instance.volume_demands:
         for alternative in volume.alternatives:
             hours = min((c.hours for c in volume.cells), default=1.0)
@@ -163,6 +168,13 @@ def most_nodes(instance: Instance, option_id: str) -> float:
                     gpus = volume.amount / (estimate.units_per_gpu_hour * share * hours)
                     total += max(gpus, alternative.min_gpus) / option.gpus_per_node + 1
     return total
+
+
+def _floor(instance: Instance, server: Server) -> float:
+    """Nodes that hold the least replicas of a service."""
+    service = next(w for w in instance.problem.workloads if w.name == server.workload)
+    least = service.min_replicas if isinstance(service, Service) else 0
+    return least * server.occupied_gpus / server.option.gpus_per_node
 
 
 def _load_and_spare(instance: Instance, server: Server, request_class: str) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from optimizer.estimator.types import ClassEstimate, ServiceEstimate
+from optimizer.estimator.workloads import Service
 from optimizer.model.entities import Instance, Server
 from optimizer.model.lookup import (
     cell_index,
@@ -80,6 +81,22 @@ def whole_replica(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
                 index = (server.workload, name, server.label, *cell_index(instance, key))
                 columns = [(column, 1.0), (v.replicas[server.index, key], -1.0)]
                 yield row("whole_replica", index, columns, "<=", 0.0, "replicas")
+
+
+def replica_floor(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Σ replicas ≥ min_replicas, per service, block and slice with requests: the floor of an autoscaler.
+
+    Stages of outputs alone do not count.
+    """
+    least = {w.name: w.min_replicas for w in instance.problem.workloads if isinstance(w, Service) and w.min_replicas}
+    there: dict[tuple[str, CellKey], list[Term]] = defaultdict(list)
+    for (index, key), column in v.replicas.items():
+        server = instance.servers[index]
+        if server.workload in least and takes_requests(server):
+            there[server.workload, key].append((column, 1.0))
+    for (workload, key), terms in there.items():
+        place = (workload, *cell_index(instance, key))
+        yield row("replica_floor", place, terms, ">=", float(least[workload]), "replicas")
 
 
 def memory_capacity(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:

@@ -29,8 +29,11 @@ def limits_of_workloads(prepared: Prepared) -> Iterator[Limit]:
             if workload.name not in every_day:
                 yield from _spans(prepared, workload)
             yield from _daily_window(prepared.problem, workload)
-        elif workload.redundancy:
-            yield _spare_nodes(workload)
+        else:
+            if workload.redundancy:
+                yield _at_least(workload, "redundancy", "spare_capacity", "nodes")
+            if workload.min_replicas:
+                yield _at_least(workload, "min_replicas", "replica_floor", "replicas")
         if workload.data.regions:
             name = workload.name
             data = workload.data.model_copy(update={"regions": []})
@@ -46,16 +49,16 @@ def _choice(key: str, family: str, workload: str, **changes: Any) -> Limit:
     )
 
 
-def _spare_nodes(service: Service) -> Limit:
-    """Fewer nodes that may be lost at a time."""
+def _at_least(service: Service, field: str, family: str, unit: str) -> Limit:
+    """Fewer nodes that may be lost at a time, or fewer replicas at least."""
     name = service.name
 
-    def put(prepared: Prepared, nodes: float) -> Prepared:
-        return with_workload(prepared, name, redundancy=round(nodes))
+    def put(prepared: Prepared, number: float) -> Prepared:
+        return with_workload(prepared, name, **{field: round(number)})
 
-    key, value = f"workloads.{name}.redundancy", float(service.redundancy)
+    key, value = f"workloads.{name}.{field}", float(getattr(service, field))
     lift = lambda p: put(p, 0.0)  # noqa: E731
-    return Limit(key, "spare_capacity", (name,), value, "nodes", put, lift, -1, True, 0.0, 1.0, name)
+    return Limit(key, family, (name,), value, unit, put, lift, -1, True, 0.0, 1.0, name)
 
 
 def _sizes(prepared: Prepared, job: AnyJob) -> Iterator[Limit]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from optimizer.problem.wording import duration
-from optimizer.report.numbers import money, number, percent
+from optimizer.report.numbers import number, percent
 from optimizer.report.words import limit_words, quantity, workload_words
 
 Record = dict[str, Any]
@@ -59,7 +59,7 @@ def limit_value(value: float, unit: str, currency: str) -> str:
         exact = f"{number(value)} h"
         return f"{exact} ({duration(value)})" if value >= LONG_HOURS else exact
     if unit.startswith(currency):
-        return f"{money(value)} {unit}"
+        return f"{value:,.2f} {unit}"
     return percent(value) if unit == "share" else quantity(value, unit)
 
 

@@ -33,7 +33,7 @@ def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple
         if row.family in REPLICA_FAMILIES:
             *used, (replicas, _) = row.terms
             load = sum(coefficient * tidy[column] for column, coefficient in used)
-            need[replicas] = max(need[replicas], float(math.ceil(load - BINDING * max(1.0, load))), float(load > DUST))
+            need[replicas] = max(need[replicas], float(math.ceil(load - DUST * max(1.0, load))), float(load > DUST))
     spare = {column for row in rows if row.family in ("spare_capacity", "replica_floor") for column, _ in row.terms}
     for column, least in need.items():
         tidy[column] = values[column] if column in spare else min(values[column], least)

@@ -23,7 +23,7 @@ HAIR = 1e-4
 @st.composite
 def scarce(draw: st.DrawFn) -> Data:
     """A problem whose offer that serves everything is short, so that many have no plan."""
-    data = draw(problems())
+    data = draw(problems(plain=True))
     data["options"]["quotes"][0]["max_nodes"] = draw(st.integers(0, 4))
     if draw(st.booleans()):
         data["limits"]["npv"] = draw(st.integers(1, 40)) * 500.0

@@ -206,7 +206,11 @@ class _Search:
             if self.own_cap is None:
                 hopeless = smaller & (seconds / highest >= best_score)
                 trying, smaller = trying & ~hopeless, smaller & ~hopeless
-                caps = _caps(batches, seconds * batches, _slack(point, self.latency), self.tail)
+                slack = _slack(point, self.latency)
+                caps = np.zeros(largest.size)
+                caps[smaller] = _caps(
+                    batches[smaller], (seconds * batches)[smaller], None if slack is None else slack[smaller], self.tail
+                )
             else:
                 caps = np.full(largest.size, self.own_cap)
             score = np.divide(seconds, caps, out=np.full(largest.size, np.inf), where=caps > 0)
@@ -237,20 +241,19 @@ def _caps(servers: "Array", residence_s: "Array", slack_s: "Array | None", tail:
     highest = constant("highest_utilisation")
     if slack_s is None:
         return np.full(servers.size, highest)
+    exponent = np.sqrt(2 * (servers + 1)) - 1
+    allowed = slack_s * servers / residence_s
+
+    def fits(utilisation: "Array") -> "Array":
+        """Whether the wait (`queueing.waiting_percentile_s`) is within the slack, both in residence ÷ servers."""
+        late = np.log(np.maximum(utilisation**exponent, tail) / tail)
+        within: Array = late <= allowed * (1 - utilisation)
+        return within
+
     low, high = np.zeros(servers.size), np.full(servers.size, highest)
-    fits = _waiting(high, servers, residence_s, tail) <= slack_s
+    at_highest = fits(high)
     for _ in range(CAP_ITERATIONS):
         middle = (low + high) / 2
-        within = _waiting(middle, servers, residence_s, tail) <= slack_s
+        within = fits(middle)
         low, high = np.where(within, middle, low), np.where(within, high, middle)
-    return np.where(fits, highest, low)
-
-
-def _waiting(utilisation: "Array", servers: "Array", residence_s: "Array", tail: float) -> "Array":
-    """Waiting time that all but `tail` do not exceed (`queueing.waiting_percentile_s`)."""
-    import numpy as np
-
-    probability = utilisation ** (np.sqrt(2 * (servers + 1)) - 1)
-    waits = np.log(np.maximum(probability, tail) / tail)
-    waiting: Array = residence_s / (servers * (1 - utilisation)) * waits
-    return waiting
+    return np.where(at_highest, highest, low)

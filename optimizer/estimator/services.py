@@ -28,7 +28,15 @@ from optimizer.estimator.memory import ServingMemory
 from optimizer.estimator.ranges import range_of
 from optimizer.estimator.roofline import Replica, replica_of
 from optimizer.estimator.search import Copy, Found, Place, best_batches, formats_of
-from optimizer.estimator.stages import needs_in, point_of_stage, serves_in, shown_times, stages_of, targets_of
+from optimizer.estimator.stages import (
+    LEAST_OUTPUT,
+    needs_in,
+    point_of_stage,
+    serves_in,
+    shown_times,
+    stages_of,
+    targets_of,
+)
 from optimizer.estimator.steps import service_steps
 from optimizer.estimator.types import Deployment, Rejection, ServiceEstimate, Stage
 from optimizer.estimator.workloads import Batch, Service
@@ -135,7 +143,17 @@ def analytic_services(
             rejections += _misses(tried)
             candidates.extend(tried)
     estimates, dropped = _kept(service, candidates)
+    rejections += _nothing_apart(service, gpu)
     return estimates, rejections + dropped + _unserved_classes(estimates, candidates)
+
+
+def _nothing_apart(service: Service, gpu: Gpu) -> Iterator[Rejection]:
+    """Classes that stages cannot serve, where nothing else is allowed: their answers have no token after the first."""
+    for shape in request_shapes(service) if service.disaggregated == "required" else ():
+        if not serves_in("decode", shape):
+            reason = f"class {shape.name}: an answer of {shape.output:g} tokens leaves nothing to do after the prompt"
+            unit = "output tokens"
+            yield Rejection(service.name, gpu.gpu_id, reason, "stage", LEAST_OUTPUT, shape.output, unit, "decode")
 
 
 def _misses(tried: Sequence[Candidate]) -> list[Rejection]:

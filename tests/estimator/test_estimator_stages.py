@@ -220,3 +220,12 @@ def test_a_missed_target_names_the_stage() -> None:
     assert labels == {"bf16", "prefill"}
     big = service(model="llama-3.1-70b", gpus_per_replica=1)
     assert {r.deployment.split()[0] for r in found(big).rejections if r.resource == "memory"} >= {"prefill", "decode"}
+
+
+def test_an_answer_of_one_token_cannot_be_done_apart() -> None:
+    """Where stages are required, a class that they cannot serve is named; where they are allowed, it runs whole."""
+    short = {"tokens": {"input": 2000, "output": 1}}
+    refused = found(service(disaggregated="required", **short))
+    assert refused.services == ()
+    assert {r.resource for r in refused.rejections} == {"stage"}
+    assert {e.deployment.stage for e in found(service(**short)).services} == {""}

@@ -20,7 +20,7 @@ from optimizer.solver.diagnosis.diagnose import Diagnosis, diagnose
 from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings
 from optimizer.solver.resolve import linear_model as linear_model
 from optimizer.solver.spare_start import solve_from_spares
-from optimizer.solver.tidy import without_idle_choices
+from optimizer.solver.tidy import served_by_replicas, without_idle_choices
 
 PlanHook = Callable[[Plan], None]
 PLAN_INTERVAL_S = 1.0
@@ -162,7 +162,8 @@ _NO_SOLUTION: dict[str, Any] = {
 
 def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
     rows = milp.reported_rows()
-    values = without_idle_choices(rows, readback.without_idle_replicas(rows, solution.values))
+    served = served_by_replicas(rows, solution.values)
+    values = without_idle_choices(rows, readback.without_idle_replicas(rows, served))
     return {
         "cost": readback.total_cost(milp, values, solution.bound, solution.gap),
         "gpus": readback.gpus_at_once(milp, values),

@@ -11,6 +11,7 @@ from optimizer.model.lookup import rate_in
 from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
 from optimizer.plan import Acquisition, Assignment, CheckedRow, Cost, PricedLine, Rental
+from optimizer.solver.tidy import REPLICA_FAMILIES
 
 BINDING = 1e-6
 """A row whose slack is below this share of its size is binding."""
@@ -20,9 +21,6 @@ UNUSED = 1e-6
 """Value of a variable up to which it is not used: the solver's tolerance for whole numbers."""
 BUDGET_SLACK_ROWS = 20_000
 """Larger models keep only binding rows and limits in the plan file."""
-
-REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capacity", "whole_replica")
-"""Rows that end in −1 × replicas: what a deployment is asked to do, in replicas."""
 
 
 def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:

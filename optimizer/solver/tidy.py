@@ -6,6 +6,35 @@ from collections.abc import Sequence
 from optimizer.model.rows import Row
 
 DUST = 1e-9
+SOLVER_TOLERANCE = 2e-6
+"""Rows hold to so much of their scale (twice the solver's own tolerance, for sums of two of them)."""
+REPLICA_FAMILIES = ("replica_time", "compute", "memory_bandwidth", "memory_capacity", "whole_replica")
+"""Rows that end in −1 × replicas: what a deployment is asked to do, in replicas."""
+
+
+def served_by_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:
+    """The same plan without requests on no replicas, which the solver's tolerance allows; others serve them.
+
+    Shares that stand on a deployment without replicas are dust of the size of the tolerance. They are set to 0, and the
+    other shares of the class in that cell are raised by as much, so that they add up to its rate again.
+    """
+    gone = {
+        column
+        for row in rows
+        if row.family in REPLICA_FAMILIES and not round(values[row.terms[-1][0]])
+        for column, coefficient in row.terms[:-1]
+        if 0 < coefficient * values[column] <= SOLVER_TOLERANCE * max(1.0, row.scale)
+    }
+    if not gone:
+        return tuple(values)
+    tidy = [0.0 if column in gone else value for column, value in enumerate(values)]
+    for row in rows:
+        if row.family == "demand_coverage" and any(column in gone for column, _ in row.terms):
+            served = sum(coefficient * tidy[column] for column, coefficient in row.terms)
+            if served > 0:
+                for column, _ in row.terms:
+                    tidy[column] *= row.rhs / served
+    return tuple(tidy)
 
 
 def without_idle_choices(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from tests.model.builders import Data
 
 MONEY = ("price", "upfront", "installation", "electricity", "hosting", "fee", "paid")
 """Keys of offers that hold an amount of money."""
+_REMOVABLE = ("spot_share", "gpus", "providers", "stock", "capex_by_period", "vendors")
 _AMOUNT = re.compile(r"([0-9.e+-]+)(.*)")
 
 
@@ -70,6 +71,8 @@ def with_money(data: Data, change: Callable[[float, str], Any]) -> Data:
     for key in ("capex", "opex", "npv"):
         if key in out.get("limits", {}):
             out["limits"][key] = change(out["limits"][key], "")
+    by_period = out.get("limits", {}).get("capex_by_period", [])
+    by_period[:] = [most if most is None else change(most, "") for most in by_period]
     return out
 
 
@@ -97,14 +100,14 @@ def loosened(data: Data, draw: st.DataObject) -> Data:
     limits = out["limits"]
     ways: list[tuple[Data, str, Any]] = []
     for one in out["workloads"]:
-        free = ("max_gpus", "min_gpus", "interruptible", "data", "headroom", "redundancy", "window")
+        free = ("max_gpus", "min_gpus", "interruptible", "data", "headroom", "redundancy", "window", "min_replicas")
         ways += [(one, key, None) for key in free if key in one]
         ways += [(one, "deadline", None)] if "deadline" in one and "repeat" not in one else []
     ways += [(offer, "max_nodes", offer["max_nodes"] + 1) for offer in offers(out) if "max_nodes" in offer]
     ways += [(offer, "min_nodes", None) for offer in offers(out) if "min_nodes" in offer]
     ways += [(limits, key, limits[key] * 1.5) for key in ("capex", "opex") if key in limits]
-    ways += [(limits, key, None) for key in ("spot_share", "gpus", "providers", "stock") if key in limits]
-    ways += [(out["site"], "power_limit_it", None)] if "site" in out else []
+    ways += [(limits, key, None) for key in _REMOVABLE if key in limits]
+    ways += [(out["site"], key, None) for key in out.get("site", {})]
     ways += [(one, "requests_per_s", one["requests_per_s"] * 1.25) for one in out["measurements"] if "class" in one]
     where, key, value = draw.draw(st.sampled_from(ways))
     where.pop(key) if value is None else where.__setitem__(key, value)

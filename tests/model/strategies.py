@@ -5,6 +5,7 @@ the hour that serves everything, unless a limit drawn on top forbids it.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import settings
@@ -26,14 +27,16 @@ from tests.model.builders import (
 
 FACTOR = int(os.environ.get("GPUMIX_EXAMPLES_FACTOR", "1"))
 """How many times the examples of CI are drawn (`.ci/nightly`)."""
-COUNTED: list[int] = []
-"""Examples per test as CI draws them; their sum is what the tests promise."""
 
 
-def examples(count: int) -> settings:
-    """So many random examples in CI."""
-    COUNTED.append(count)
-    return settings(max_examples=count * FACTOR)
+def examples(count: int) -> Callable[[Any], Any]:
+    """So many random examples in CI; the test says how many (`in_ci`)."""
+
+    def counted(test: Any) -> Any:
+        test.in_ci = count
+        return settings(max_examples=count * FACTOR)(test)
+
+    return counted
 
 
 GPUS = ("A", "B")
@@ -85,6 +88,7 @@ def _owning(draw: st.DrawFn, size: int) -> Data:
     more: Data = {"installation": draw(st.sampled_from((0.0, 50.0))), "power": f"{size} kW", "electricity": 0.1}
     more |= {"hosting": draw(st.sampled_from((0.0, 20.0))), "residual": draw(st.sampled_from((0.0, 0.5, curve)))}
     more |= {"maintenance": draw(st.sampled_from((0.0, 0.05))), "pue": draw(st.sampled_from((1.0, 1.5)))}
+    more["rack_units"] = 2 * size
     if draw(one_in[3]):
         more["retire"] = "4 months"
     return more
@@ -97,7 +101,7 @@ def _existing(draw: st.DrawFn, months: int) -> Data:
     found: Data = {"name": "held", "gpu": gpu, "gpus_per_node": size, "nodes": draw(st.integers(1, 2))}
     if draw(st.booleans()):
         return found | {"term": f"{draw(st.integers(1, months + 2))} months", "fee": draw(st.sampled_from((0.0, 0.5)))}
-    power = {"power": "1 kW", "electricity": 0.1, "useful_life": "60 months", "residual": 0.0}
+    power = {"power": "1 kW", "electricity": 0.1, "useful_life": "60 months", "residual": 0.0, "rack_units": 2}
     return found | power | {"age": "12 months", "paid": draw(st.sampled_from((0.0, 800.0)))}
 
 
@@ -120,6 +124,8 @@ def _services(draw: st.DrawFn, name: str, slices: list[Data], periods: list[Data
         more["data"] = {"regions": ["eu-*"]}
     if draw(one_in[4]):
         more["redundancy"] = "n+1"
+    if draw(one_in[5]):
+        more["min_replicas"] = draw(st.integers(2, 3))
     return classes_service(name, rates, traffic=traffic, **more)
 
 
@@ -136,6 +142,8 @@ def _jobs(draw: st.DrawFn, name: str, months: int, day: float | None) -> Data:
         more["min_gpus"] = draw(st.sampled_from((2, 4, 8)))
     if draw(one_in[3]):
         more["interruptible"] = False
+    elif draw(one_in[3]):
+        more |= {"checkpoint_every": "4 h", "restart": "0.5 h"}
     if day is not None and draw(one_in[3]):
         start, end = DAY_AND_NIGHT[day]
         more["window"] = {"daily": f"{end}-{start}"}
@@ -174,8 +182,12 @@ def _rates(draw: st.DrawFn, one: Data, there: set[str], base: int) -> list[Data]
 
 
 @st.composite
-def _limits(draw: st.DrawFn, offers: list[Data]) -> Data:
+def _limits(draw: st.DrawFn, offers: list[Data], periods: int) -> Data:
     found: dict[str, Any] = {}
+    if draw(one_in[5]):
+        found["capex_by_period"] = [draw(st.sampled_from((None, 1000.0, 8000.0))) for _ in range(periods)]
+    if draw(one_in[5]):
+        found["vendors"] = {"max": draw(st.integers(1, 2))}
     if draw(one_in[2]):
         found["capex"] = draw(st.integers(1, 20)) * 1000.0
     if draw(one_in[5]):
@@ -249,7 +261,16 @@ def problems(
     services = [draw(_services(f"s{i}", slices_of(day), periods)) for i in range(draw(st.integers(1, 2)))]
     jobs = [draw(_jobs(f"job-{i}", months, day)) for i in range(draw(st.sampled_from((0, 0, 1, 1, 2))))]
     for one in (*services, *jobs) if plain else ():
-        for key in ("data", "redundancy", "window", "repeat", "interruptible"):
+        for key in (
+            "data",
+            "redundancy",
+            "min_replicas",
+            "window",
+            "repeat",
+            "interruptible",
+            "checkpoint_every",
+            "restart",
+        ):
             one.pop(key, None)
     there = {one["gpu"] for one in (*offers, *held)}
     measured = [m for one in services for m in draw(_rates(one, there, base))]
@@ -261,13 +282,16 @@ def problems(
     data["finance"] = {"discount_rate": draw(st.sampled_from((0.0, 0.08)))}
     if months > 12:
         data["finance"]["opex_escalation"] = {"rent": "-10 %", "electricity": "5 %", "staff": "3 %"}
-    data["limits"] = draw(_limits(offers)) if with_limits else {}
-    for key in ("opex", "providers", "stock") if plain else ():
+    data["limits"] = draw(_limits(offers, len(periods))) if with_limits else {}
+    for key in ("opex", "providers", "stock", "capex_by_period", "vendors") if plain else ():
         data["limits"].pop(key, None)
     if with_costs:
         data["costs"] = draw(_costs())
     if with_limits and not plain and draw(one_in[4]):
-        data["site"] = {"power_limit_it": f"{draw(st.integers(1, 20))} kW"}
+        most = draw(st.integers(1, 20))
+        kinds = {"power_limit_it": f"{most} kW", "power_limit_facility": f"{most} kW", "rack_units_limit": 2 * most}
+        kind = draw(st.sampled_from(sorted(kinds)))
+        data["site"] = {kind: kinds[kind]}
     return data
 
 

@@ -4,7 +4,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.model.builders import (
@@ -24,6 +24,7 @@ from tests.model.builders import (
     spot,
     works,
 )
+from tests.model.strategies import examples
 
 EXAMPLES = 30
 prices = st.integers(2, 60).map(lambda n: n / 20)
@@ -41,7 +42,7 @@ def discounted_months(rate: float, start: int, end: int) -> float:
     return sum((1 + rate) ** (-(m + 1) / 12) for m in range(start, end))
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     st.lists(st.tuples(st.sampled_from((1, 2, 4, 8)), prices, stocks), min_size=1, max_size=3),
     st.integers(1, 13),
@@ -62,7 +63,7 @@ def test_one_class_on_whole_nodes(offers: list[tuple[int, float, int | None]], g
     assert close(least_cost(data), min(costs, default=math.inf))
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(st.tuples(rates, rates), st.tuples(rates, rates), st.tuples(rates, rates), st.tuples(prices, prices))
 def test_two_classes_share_the_time_of_two_types(
     load: tuple[float, float], on_a: tuple[float, float], on_b: tuple[float, float], price: tuple[float, float]
@@ -90,7 +91,7 @@ def test_two_classes_share_the_time_of_two_types(
     assert close(least_cost(problem([workload], quotes, measured)), best)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     st.integers(1, 12),
     st.integers(0, 12),
@@ -114,7 +115,7 @@ def test_job_holds_whole_nodes(least: int, span: int, size: int, price: float, w
     assert close(least_cost(data), min(costs))
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     st.tuples(rates, rates),
     st.sampled_from((0.25, 0.5, 0.75)),
@@ -152,7 +153,7 @@ def test_reserved_base_and_on_demand_peak(
     assert close(least_cost(data), best)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(rates, rates, st.tuples(prices, prices), st.sampled_from((0.0, 0.1, 0.25, 0.5, 1.0)), stocks)
 def test_spot_serves_at_most_its_share(
     load: float, per_node: float, price: tuple[float, float], share: float, stock: int | None
@@ -213,7 +214,7 @@ def cost_of_orders(case: Buying, orders: tuple[int, int]) -> float:
     return total
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(
     st.builds(
         Buying,
@@ -245,7 +246,7 @@ def test_buying_with_resale_energy_and_limits(case: Buying) -> None:
     assert close(least_cost(data), best)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     st.tuples(*[st.sampled_from((0.5, 1.0, 2.5, 4.0))] * 2),
     st.integers(1, 40).map(lambda n: n * 250.0),

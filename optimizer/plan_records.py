@@ -80,6 +80,8 @@ class SettingsRecord(Part):
     """What was asked of the solver."""
 
     gap: float
+    method: str = "auto"
+    """How the plan was found; absent from older plans."""
 
 
 class InputsRecord(Part):

@@ -16,6 +16,7 @@ from optimizer.plan import Plan, named_record
 from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
 from optimizer.solver import readback
+from optimizer.solver.decomposition.run import Decomposed, decompose, pays
 from optimizer.solver.diagnosis.diagnose import Diagnosis, diagnose
 from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings
 from optimizer.solver.resolve import linear_model as linear_model
@@ -53,7 +54,12 @@ def solve(
     clock = _Clock(read_s)
     prepared = prepare(problem, catalog)
     clock.lap("estimate_s")
-    milp = build(prepared.instance())
+    instance = prepared.instance()
+    if settings.method == "decomposed" or (settings.method == "auto" and pays(instance)):
+        found = decompose(instance, settings, on_progress)
+        if found is not None:
+            return _decomposed(prepared, found, catalog, settings, sources or {}, clock)
+    milp = build(instance)
     clock.lap("build_s")
     answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
     hook = None if on_plan is None else _throttled(answer, on_plan)
@@ -64,6 +70,23 @@ def solve(
         diagnosis = diagnose(prepared, milp, settings, again=again, spent_s=solution.seconds)
     clock.lap("solve_s")
     return answer.final(solution, diagnosis)
+
+
+def _decomposed(
+    prepared: Prepared,
+    found: Decomposed,
+    catalog: Catalog,
+    settings: SolverSettings,
+    sources: dict[str, str],
+    clock: "_Clock",
+) -> Plan:
+    """The plan of a large problem: its limited model holds what is used, its bound is that of the whole."""
+    clock.lap("solve_s")
+    status = "optimal" if found.gap <= settings.gap else "feasible"
+    plan = found.plan
+    solution = Solution(status, plan.values, plan.cost, found.bound, found.gap, found.seconds, found.interrupted)
+    used = dataclasses.replace(settings, method="decomposed")
+    return _Answer(prepared, plan.milp, catalog, used, sources, clock).final(solution, Diagnosis(()))
 
 
 def _throttled(answer: "_Answer", on_plan: PlanHook) -> IncumbentHook:

@@ -2,6 +2,7 @@
 
 import math
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -77,4 +78,18 @@ Threads = Annotated[
         callback=threads_there,
         help="Threads of the solver, at most the machine's cores; its choice by default.",
     ),
+]
+
+
+class HowToSolve(StrEnum):
+    """One model of everything, cells priced apart, or whichever fits the size."""
+
+    AUTO = "auto"
+    DIRECT = "direct"
+    DECOMPOSED = "decomposed"
+
+
+Method = Annotated[
+    HowToSolve,
+    typer.Option("--method", envvar="GPUMIX_METHOD", help="One model, prices and cells, or whichever fits."),
 ]

@@ -13,7 +13,7 @@ import typer
 from optimizer.cli import EXIT_INTERRUPTED
 from optimizer.cli.common import CatalogDirectory, Common, ProblemFile, with_common_options
 from optimizer.cli.output import check_outputs, check_spared, write_answer
-from optimizer.cli.search import Gap, Threads, TimeLimit
+from optimizer.cli.search import Gap, HowToSolve, Method, Threads, TimeLimit
 from optimizer.report.forms import cost_lines_csv
 from optimizer.report.infeasible import shortfall_line
 from optimizer.report.numbers import money, percent
@@ -48,6 +48,7 @@ def solve(
     time_limit: TimeLimit = None,
     gap: Gap = 1e-4,
     threads: Threads = None,
+    method: Method = HowToSolve.AUTO,
     catalog: CatalogDirectory = None,
 ) -> None:
     """Find the cheapest mix of GPUs that does all the work, with its proof; or say what stands in the way.
@@ -56,7 +57,7 @@ def solve(
     without a plan; 130 interrupted (the best plan so far is printed and written).
     """
     check_outputs({"--plan": plan, "--out": common.out}, {"the problem file": file})
-    run = _Run(file, plan, time_limit, gap, threads, catalog, common)
+    run = _Run(file, plan, time_limit, gap, threads, method, catalog, common)
     found = run.solved()
     document = found.document()
     sections = plan_sections(
@@ -77,6 +78,7 @@ class _Run:
     time_limit: float | None
     gap: float
     threads: int | None
+    method: HowToSolve
     directory: Path | None
     common: Common
 
@@ -93,7 +95,7 @@ class _Run:
         loaded = load_problem(self.file, catalog)
         check_spared({"--plan": self.plan_path, "--out": self.common.out}, self.file, loaded)
         catalog = loaded.catalog or catalog
-        settings = SolverSettings(gap=self.gap, time_limit_s=self.time_limit, threads=self.threads)
+        settings = SolverSettings(self.gap, self.time_limit, self.threads, method=self.method.value)
         path = self.plan_path
         latest = _Latest()
         with _progress(self.common) as on_progress:
@@ -221,6 +223,6 @@ def _line_by_line(common: Common) -> ProgressHook:
 
 
 def progress_line(progress: "Progress") -> str:
-    """`best 23,109.32  bound 22,950.00  gap 0.69 %  1,204 nodes`."""
+    """`best 23,109.32  bound 22,950.00  gap 0.69 %  1,204 nodes`, or the stage of a large problem for the nodes."""
     best, bound, gap = money(progress.best), money(progress.bound), percent(progress.gap)
-    return f"best {best}  bound {bound}  gap {gap}  {progress.nodes:,} nodes"
+    return f"best {best}  bound {bound}  gap {gap}  {progress.stage or f'{progress.nodes:,} nodes'}"

@@ -57,3 +57,16 @@ FAMILIES: tuple[Family, ...] = (
     site_rack_units,
     vendor_limit,
 )
+
+FLEET_FAMILIES: tuple[Family, ...] = (
+    fleet_balance,
+    supply_limit,
+    provider_limit,
+    minimum_order,
+    budget_capex,
+    budget_opex,
+    budget_npv,
+    site_power,
+)
+"""Families with rows on orders and nodes in service alone: what a decomposed plan asks of its fleet before its cells
+are known. One that is missing here only makes the bound of a decomposed plan weaker."""

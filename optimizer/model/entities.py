@@ -112,6 +112,10 @@ class Instance:
     volume_demands: tuple[VolumeDemand, ...]
     estimates: Estimates
     left_out: tuple[LeftOut, ...] = field(default=())
+    placements: Mapping[tuple[int, int], frozenset[int]] | None = None
+    """Servers that may serve in a (block, slice); None: all of them everywhere."""
+    exact_losses: bool = True
+    """Whether spare capacity may give every loss of nodes a routing of its own (`model/spare.py`)."""
 
     @property
     def rate_per_year(self) -> float:

@@ -106,7 +106,7 @@ def spare_needs(instance: Instance, serving: Mapping[tuple[int, tuple[int, int]]
         if isinstance(workload, Service) and workload.redundancy:
             groups = replica_groups(workload, [s for s in instance.servers if s.workload == workload.name])
             found = list(_needs(instance, workload, groups, serving))
-            by_routes = _wants_routes(workload, found)
+            by_routes = _wants_routes(workload, found, exact=instance.exact_losses)
             yield from (SpareNeed(workload.name, cell, workload.redundancy, r, g, by_routes) for cell, r, g in found)
 
 
@@ -130,13 +130,13 @@ def _needs(
             yield key, rates, tuple(present)
 
 
-def _wants_routes(service: Service, found: Sequence[_CellNeed]) -> bool:
+def _wants_routes(service: Service, found: Sequence[_CellNeed], *, exact: bool) -> bool:
     """Whether proportional service is not exact, and routes for every loss are few enough (or nothing else works)."""
     if all(_proportional(groups, rates) for _, rates, groups in found):
         return False
     if not all(_some_serve_all(groups, rates) for _, rates, groups in found):
         return True
-    return sum(_routes(groups, rates, service.redundancy) for _, rates, groups in found) <= MOST_ROUTES
+    return exact and sum(_routes(groups, rates, service.redundancy) for _, rates, groups in found) <= MOST_ROUTES
 
 
 def _proportional(groups: Sequence[ReplicaGroup], rates: Mapping[str, float]) -> bool:

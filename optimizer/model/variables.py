@@ -162,8 +162,10 @@ def served_cells(instance: Instance, workload: str) -> Iterator[tuple[Cell, list
             yield cell, loads
 
 
-def _available(instance: Instance, v: Variables, option: Option, cell: Cell) -> bool:
-    return not option.held or (option.option_id, cell.block) in v.stock
+def _available(instance: Instance, v: Variables, server: Server, cell: Cell) -> bool:
+    if instance.placements is not None and server.index not in instance.placements.get(cell_key(cell), ()):
+        return False
+    return not server.option.held or (server.option.option_id, cell.block) in v.stock
 
 
 def add_serve(instance: Instance, v: Variables) -> None:
@@ -176,7 +178,7 @@ def add_serve(instance: Instance, v: Variables) -> None:
             key = cell_key(cell)
             for server in servers:
                 names = [name for name, _ in loads if server.load(name) is not None]
-                if not names or not _available(instance, v, server.option, cell):
+                if not names or not _available(instance, v, server, cell):
                     continue
                 v.replicas[server.index, key] = v.columns.add("replicas", (server.index, *key), integer=True)
                 for name in names:

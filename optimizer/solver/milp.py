@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import highspy
 import numpy as np
@@ -31,14 +31,21 @@ UNBOUNDED = "the model is unbounded: a cost line must be missing (a fault of our
 PULP_4 = hasattr(pulp.LpAffineExpression, "from_list")
 
 
+Method = Literal["auto", "direct", "decomposed"]
+
+
 @dataclass(frozen=True, slots=True)
 class SolverSettings:
-    """How hard to try. `gap` is relative; 0 asks for proof to the solver's own tolerance. `threads`: 1 by default."""
+    """How hard to try. `gap` is relative; 0 asks for proof to the solver's own tolerance. `threads`: 1 by default.
+
+    `method`: one model of everything, cells priced apart (`decomposed`), or whichever fits the size.
+    """
 
     gap: float = 1e-4
     time_limit_s: float | None = None
     threads: int | None = None
     seed: int = 0
+    method: Method = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ class Progress:
     bound: float | None
     gap: float | None
     nodes: int = 0
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,148 @@
+"""Models as arrays, handed to HiGHS as one matrix: for the many small models, and the re-solved ones, of a large plan.
+
+The planning model itself goes through PuLP (`solver/milp.py`). Parts of a decomposition are solved thousands of times,
+where making expression objects would cost more than solving.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.errors import SolverError
+from optimizer.model.rows import Row
+
+Floats = NDArray[np.float64]
+INFINITE = highspy.kHighsInf
+
+
+@dataclass(slots=True)
+class MatrixModel:
+    """Columns with prices and bounds, rows as lists of (column, coefficient); grown column by column, row by row."""
+
+    cost: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    rows: list[list[tuple[int, float]]] = field(default_factory=list)
+    row_lower: list[float] = field(default_factory=list)
+    row_upper: list[float] = field(default_factory=list)
+
+    def column(self, cost: float = 0.0, upper: float | None = None, *, integer: bool = False) -> int:
+        """Add a variable ≥ 0; returns its number."""
+        self.cost.append(cost)
+        self.upper.append(INFINITE if upper is None else upper)
+        self.integer.append(integer)
+        return len(self.cost) - 1
+
+    def row(self, terms: list[tuple[int, float]], sense: str, rhs: float) -> int:
+        """Add a row; returns its number."""
+        self.rows.append(terms)
+        self.row_lower.append(-INFINITE if sense == "<=" else rhs)
+        self.row_upper.append(INFINITE if sense == ">=" else rhs)
+        return len(self.rows) - 1
+
+    def scaled_row(self, row: Row) -> int:
+        """Add a row of the planning model, divided by its scale."""
+        return self.row([(c, x / row.scale) for c, x in row.terms], row.sense, row.rhs / row.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSolution:
+    """What HiGHS says: `status` is optimal | feasible | none | infeasible.
+
+    `duals` of the rows and `reduced` costs of the columns, of relaxed models only.
+    """
+
+    status: str
+    values: Floats
+    objective: float
+    bound: float
+    duals: Floats
+    reduced: Floats
+
+
+def solve_matrix(
+    model: MatrixModel,
+    *,
+    relaxed: bool = False,
+    central: bool = False,
+    gap: float = 1e-4,
+    time_limit_s: float | None = None,
+    money: float = 1.0,
+    start: Mapping[int, float] | None = None,
+) -> MatrixSolution:
+    """Solve with HiGHS in one thread.
+
+    `relaxed` drops integrality; `central` asks for an interior point (duals in the middle of their face, which is what
+    prices for a decomposition should be) and no vertex. `money` divides the objective on its way to HiGHS. `start`:
+    values of some columns to begin the search from; HiGHS completes them.
+
+    Raises
+    ------
+    SolverError
+        If HiGHS refuses the model or fails.
+    """
+    if not model.cost:
+        return _without_columns(model)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.setOptionValue("mip_rel_gap", gap)
+    if time_limit_s is not None:
+        highs.setOptionValue("time_limit", max(0.0, time_limit_s))
+    if central:
+        highs.setOptionValue("solver", "ipm")
+        highs.setOptionValue("run_crossover", "off")
+        highs.setOptionValue("ipm_optimality_tolerance", 1e-5)
+    if highs.passModel(_lp(model, money, relaxed=relaxed)) == highspy.HighsStatus.kError:
+        msg = "HiGHS refused a part of the decomposition (a fault of ours)"
+        raise SolverError(msg)
+    if start:
+        highs.setSolution(len(start), np.fromiter(start, np.int32), np.fromiter(start.values(), np.float64))
+    highs.run()
+    return _read(highs, money, mip=any(model.integer) and not relaxed)
+
+
+def _without_columns(model: MatrixModel) -> MatrixSolution:
+    """A model in which nothing can be decided: its rows hold as they are, or never."""
+    empty = np.zeros(0)
+    if all(low <= 1e-9 and high >= -1e-9 for low, high in zip(model.row_lower, model.row_upper, strict=True)):
+        return MatrixSolution("optimal", empty, 0.0, 0.0, np.zeros(len(model.rows)), empty)
+    return MatrixSolution("infeasible", empty, np.inf, np.inf, empty, empty)
+
+
+def _lp(model: MatrixModel, money: float, *, relaxed: bool) -> Any:
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(model.cost), len(model.rows)
+    lp.col_cost_ = np.array(model.cost) / money
+    lp.col_lower_ = np.zeros(len(model.cost))
+    lp.col_upper_ = np.array(model.upper)
+    lp.row_lower_, lp.row_upper_ = np.array(model.row_lower), np.array(model.row_upper)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.cumsum([0, *(len(row) for row in model.rows)])
+    lp.a_matrix_.index_ = np.array([column for row in model.rows for column, _ in row], dtype=np.int32)
+    lp.a_matrix_.value_ = np.array([value for row in model.rows for _, value in row], dtype=float)
+    if not relaxed and any(model.integer):
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[whole] for whole in model.integer]
+    return lp
+
+
+def _read(highs: Any, money: float, *, mip: bool) -> MatrixSolution:
+    status, kinds, info = highs.getModelStatus(), highspy.HighsModelStatus, highs.getInfo()
+    empty = np.zeros(0)
+    if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        return MatrixSolution("infeasible", empty, np.inf, np.inf, empty, empty)
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    done = status == kinds.kOptimal
+    bound = info.mip_dual_bound * money if mip else (info.objective_function_value * money if done else -np.inf)
+    if not found and not (status == kinds.kUnknown and not mip):  # an interior point may be feasible up to a tolerance
+        return MatrixSolution("none", empty, np.inf, bound, empty, empty)
+    solution = highs.getSolution()
+    values, objective = np.array(solution.col_value), info.objective_function_value * money
+    duals = empty if mip else np.array(solution.row_dual) * money
+    reduced = empty if mip else np.array(solution.col_dual) * money
+    return MatrixSolution("optimal" if done else "feasible", values, objective, bound, duals, reduced)

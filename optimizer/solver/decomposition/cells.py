@@ -20,6 +20,8 @@ from optimizer.solver.matrix import MatrixModel, MatrixSolution, solve_matrix
 
 COMPACT = 1e-3
 """Price of a GPU kept by a replica on nodes that are there, as a share of the cheapest rent: leaves room for jobs."""
+LONGER = (1.0, 4.0, 16.0, 64.0)
+"""Times that a cell gets, until a plan of it is found."""
 BEST_WAYS = 3
 """Kinds to rent that are tried per request class, from the cheapest on."""
 SMALL = 1e-9
@@ -73,8 +75,11 @@ class CellModels:
             if relaxed.status == "infeasible":
                 return None
             start = _rounded(model, milp, {o.option.option_id for o in offers if o.price == 0}, relaxed)
-        solution = solve_matrix(model, gap=gap, time_limit_s=time_limit_s, start=start)
-        return _read(milp, servers, solution) if len(solution.values) else None
+        for factor in LONGER:
+            solution = solve_matrix(model, gap=gap, time_limit_s=factor * time_limit_s, start=start)
+            if len(solution.values):
+                return _read(milp, servers, solution)
+        return None
 
     def worth(self, cell: int, stock: Mapping[int, int]) -> tuple[float, dict[int, float]]:
         """The least cost of a cell in parts with the nodes in service, and what one more node of each kind would save.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from optimizer.errors import SolverError
 from optimizer.model.rows import Row
+from optimizer.solver.milp import standard_output_to_nowhere
 
 Floats = NDArray[np.float64]
 INFINITE = highspy.kHighsInf
@@ -106,6 +107,20 @@ def solve_matrix(
     return _read(highs, money, mip=any(model.integer) and not relaxed)
 
 
+def start_afresh() -> None:
+    """Let this process solve in one thread, whatever it solved in before, and say nothing.
+
+    HiGHS keeps the number of threads of a process's first run, and prints a banner then whatever its options say.
+    """
+    highspy.Highs.resetGlobalScheduler(True)
+    with standard_output_to_nowhere():
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        highs.addVar(0.0, 1.0)
+        highs.run()
+
+
 def _without_columns(model: MatrixModel) -> MatrixSolution:
     """A model in which nothing can be decided: its rows hold as they are, or never."""
     empty = np.zeros(0)
@@ -133,6 +148,9 @@ def _lp(model: MatrixModel, money: float, *, relaxed: bool) -> Any:
 
 def _read(highs: Any, money: float, *, mip: bool) -> MatrixSolution:
     status, kinds, info = highs.getModelStatus(), highspy.HighsModelStatus, highs.getInfo()
+    if status in (kinds.kNotset, kinds.kModelError, kinds.kSolveError):
+        msg = f"HiGHS could not solve a part of the decomposition: {highs.modelStatusToString(status)}"
+        raise SolverError(msg)
     empty = np.zeros(0)
     if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
         return MatrixSolution("infeasible", empty, np.inf, np.inf, empty, empty)

@@ -221,7 +221,7 @@ def load(model: LinearModel, arrays: ModelArrays, settings: SolverSettings) -> A
     )
     highspy.Highs.resetGlobalScheduler(True)  # else a process keeps the number of threads of its first solve
     problem = pulp.LpProblem(model.name, pulp.LpMinimize)
-    with _standard_output_to_nowhere():  # the first HiGHS of a process prints a banner whatever its options say
+    with standard_output_to_nowhere():  # the first HiGHS of a process prints a banner whatever its options say
         solver.createAndConfigureSolver(problem)
     highs = problem.solverModel
     status = highs.passModel(_matrix(model, arrays))
@@ -246,7 +246,8 @@ def _matrix(model: LinearModel, arrays: ModelArrays) -> Any:
 
 
 @contextmanager
-def _standard_output_to_nowhere() -> Iterator[None]:
+def standard_output_to_nowhere() -> Iterator[None]:
+    """Say nothing on standard output for a while (HiGHS prints past Python)."""
     sys.stdout.flush()
     kept = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)

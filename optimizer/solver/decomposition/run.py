@@ -18,7 +18,7 @@ from optimizer.solver.decomposition.jobs import make_job_tables
 from optimizer.solver.decomposition.kinds import group_kinds
 from optimizer.solver.decomposition.prices import PricedFleet, find_prices
 from optimizer.solver.decomposition.pricing import Indices, Pricing, make_pricing
-from optimizer.solver.matrix import Floats
+from optimizer.solver.matrix import Floats, start_afresh
 from optimizer.solver.milp import Progress, ProgressHook, SolverSettings, relative_gap
 
 LARGEST_DIRECT = 100_000
@@ -96,6 +96,7 @@ class _Run:
     """The stages of one decomposition, under one clock."""
 
     def __init__(self, instance: Instance, settings: SolverSettings, on_progress: ProgressHook | None) -> None:
+        start_afresh()
         self.instance, self.settings, self.on_progress = instance, settings, on_progress
         self.started = time.monotonic()
         self.limit_s = settings.time_limit_s or DEFAULT_TIME_LIMIT_S

@@ -5,7 +5,7 @@ where making expression objects would cost more than solving.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import highspy
@@ -27,6 +27,7 @@ class MatrixModel:
     cost: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     integer: list[bool] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
     rows: list[list[tuple[int, float]]] = field(default_factory=list)
     row_lower: list[float] = field(default_factory=list)
     row_upper: list[float] = field(default_factory=list)
@@ -35,6 +36,7 @@ class MatrixModel:
         """Add a variable ≥ 0; returns its number."""
         self.cost.append(cost)
         self.upper.append(INFINITE if upper is None else upper)
+        self.lower.append(0.0)
         self.integer.append(integer)
         return len(self.cost) - 1
 
@@ -44,6 +46,13 @@ class MatrixModel:
         self.row_lower.append(-INFINITE if sense == "<=" else rhs)
         self.row_upper.append(INFINITE if sense == ">=" else rhs)
         return len(self.rows) - 1
+
+    def fixed(self, values: Mapping[int, float]) -> "MatrixModel":
+        """The same with some columns at values."""
+        lower, upper = list(self.lower), list(self.upper)
+        for column, value in values.items():
+            lower[column] = upper[column] = value
+        return replace(self, lower=lower, upper=upper)
 
     def scaled_row(self, row: Row) -> int:
         """Add a row of the planning model, divided by its scale."""
@@ -133,7 +142,7 @@ def _lp(model: MatrixModel, money: float, *, relaxed: bool) -> Any:
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(model.cost), len(model.rows)
     lp.col_cost_ = np.array(model.cost) / money
-    lp.col_lower_ = np.zeros(len(model.cost))
+    lp.col_lower_ = np.array(model.lower)
     lp.col_upper_ = np.array(model.upper)
     lp.row_lower_, lp.row_upper_ = np.array(model.row_lower), np.array(model.row_upper)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise

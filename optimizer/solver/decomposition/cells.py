@@ -13,6 +13,7 @@ import numpy as np
 from optimizer.model.build import Milp, build
 from optimizer.model.entities import Instance, RateDemand, Server, make_server
 from optimizer.model.options import Option
+from optimizer.model.spare import SpareNeed
 from optimizer.model.timegrid import TimeGrid
 from optimizer.solver.decomposition.kinds import Kind
 from optimizer.solver.decomposition.pricing import Pricing, busy_nodes
@@ -20,8 +21,10 @@ from optimizer.solver.matrix import MatrixModel, MatrixSolution, solve_matrix
 
 COMPACT = 1e-3
 """Price of a GPU kept by a replica on nodes that are there, as a share of the cheapest rent: leaves room for jobs."""
-LONGER = (1.0, 4.0, 16.0, 64.0)
+LONGER = (1.0, 4.0, 16.0)
 """Times that a cell gets, until a plan of it is found."""
+EXTRA_REPLICAS = (0, 1, 2, 4, 8, 16, 32, 64)
+"""Spare replicas that a start is given, until it survives the loss of nodes."""
 BEST_WAYS = 3
 """Kinds to rent that are tried per request class, from the cheapest on."""
 SMALL = 1e-9
@@ -75,6 +78,8 @@ class CellModels:
             if relaxed.status == "infeasible":
                 return None
             start = _rounded(model, milp, {o.option.option_id for o in offers if o.price == 0}, relaxed)
+            if milp.variables.spare_needs:
+                start = _with_spares(model, milp, start)
         for factor in LONGER:
             solution = solve_matrix(model, gap=gap, time_limit_s=factor * time_limit_s, start=start)
             if len(solution.values):
@@ -217,6 +222,33 @@ def _rounded(model: MatrixModel, milp: Milp, there: set[str], relaxed: MatrixSol
     for (option_id, _), column in v.rent.items():
         fixed[column] = float(math.ceil(kept.get(option_id, 0.0) / sizes[option_id] - WHOLE))
     return fixed
+
+
+def _with_spares(model: MatrixModel, milp: Milp, start: dict[int, float]) -> dict[int, float]:
+    """A start with more replicas on rented nodes of the services that must survive a loss, until they do."""
+    for extra in EXTRA_REPLICAS:
+        trial = dict(start)
+        for need in milp.variables.spare_needs:
+            for server in _spare_hosts(model, milp, need)[:1]:
+                replicas, nodes = milp.variables.replicas[server.index, (0, 0)], milp.variables.rent
+                trial[replicas] += extra
+                rented = extra * server.occupied_gpus / server.option.gpus_per_node
+                trial[nodes[server.option.option_id, (0, 0)]] += math.ceil(rented - WHOLE)
+        if len(solve_matrix(model.fixed(trial), gap=1.0, time_limit_s=1.0).values):
+            return trial
+    return start
+
+
+def _spare_hosts(model: MatrixModel, milp: Milp, need: SpareNeed) -> list[Server]:
+    """Deployments on rented nodes that serve every class of a service, the cheapest for what they do first."""
+    rents = {option_id: model.cost[column] for (option_id, _), column in milp.variables.rent.items()}
+
+    def cost(server: Server) -> float:
+        per_replica = rents[server.option.option_id] * server.occupied_gpus / server.option.gpus_per_node
+        return per_replica * sum(rate * (server.load(name) or 0.0) for name, rate in need.rates.items())
+
+    hosts = [s for group in need.groups for s in group.servers if need.rates.keys() <= s.loads.keys()]
+    return sorted((s for s in hosts if s.option.max_nodes is None and not s.option.interruptible), key=cost)
 
 
 def _floored(milp: Milp, there: set[str], relaxed: MatrixSolution) -> Iterator[tuple[int, float]]:

@@ -130,7 +130,11 @@ class FleetModel:
         """Cost of the relaxed fleet on the patterns at hand, and the price of a node by cell and kind."""
         model, links = self._model()
         solution = solve_matrix(model, relaxed=True, central=True, money=self.money)
+        if solution.status != "optimal":
+            solution = solve_matrix(model, relaxed=True, money=self.money)
         prices = self.first_prices(NEVER_USED)
+        if solution.status != "optimal":
+            return np.inf, prices
         for (cell, kind), row in links.items():
             prices[cell, kind] = max(0.0, -solution.duals[row])
         return solution.objective + self.constant, np.minimum(prices, self.pricing.rent)

@@ -256,7 +256,9 @@ class _Run:
         return stock
 
     def _tell(self, found: PricedFleet) -> None:
-        self._report(found.cost if math.isfinite(found.cost) else None, found.bound)
+        """What is known while prices are sought: a bound, and no plan yet."""
+        self.bound = max(self.bound, found.bound)
+        self._report(None, self.bound)
 
     def _report(self, best: float | None, bound: float) -> None:
         if self.on_progress is not None:

@@ -11,7 +11,6 @@ from optimizer.estimator.inference import (
     RequestShape,
     batch_limit,
     memory_of,
-    operating_point,
     saturated_seconds,
     shape_of,
 )
@@ -28,7 +27,7 @@ from optimizer.estimator.services import (
     no_unit_for,
     refused_sizes,
 )
-from optimizer.estimator.steps import ceiling_steps, class_steps, memory_steps, training_steps
+from optimizer.estimator.steps import batch_steps, ceiling_steps, memory_steps, training_steps
 from optimizer.estimator.training import (
     GPUS_PER_BOARD,
     LARGEST_JOB_GPUS,
@@ -320,16 +319,17 @@ def _batch_estimate(
     if batch < 1:
         return memory_rejection(job, gpu, replica, shape)
     seconds = saturated_seconds(replica, shape, batch)
-    point = replace(operating_point(replica, shape, batch), seconds=seconds)
+    rate = units_per_request * SECONDS_PER_HOUR / (seconds.total * size)
+    last = batch_steps(shape, batch, seconds, size, rate)
     return JobEstimate(
         workload=job.name,
         gpu_id=gpu.gpu_id,
         deployment=deployment_of(replica, batch),
-        units_per_gpu_hour=units_per_request * SECONDS_PER_HOUR / (seconds.total * size),
+        units_per_gpu_hour=rate,
         min_gpus=ceil(max(job.min_gpus, size) / size) * size,
         max_gpus=job.max_gpus,
         source=ESTIMATE_SOURCE,
         low_factor=THROUGHPUT_RANGE.low_factor,
         high_factor=THROUGHPUT_RANGE.high_factor,
-        steps=(*memory_steps(replica, memory), *ceiling_steps(replica), *class_steps(shape, point)),
+        steps=(*memory_steps(replica, memory), *ceiling_steps(replica), *last),
     )

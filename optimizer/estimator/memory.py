@@ -43,6 +43,11 @@ def looked_up_bytes(model: LlmArchitecture, weights: str, mean_bits: float | Non
     return looked_up_parameters(model) * (bits if mean_bits or bits >= BITS_PER_BYTE else 16.0) / BITS_PER_BYTE
 
 
+def kv_value_bytes(kv: str) -> float:
+    """Bytes of one value in the KV cache."""
+    return _KV_BYTES[kv]
+
+
 def kv_replication(model: LlmArchitecture, tensor_parallel: int) -> float:
     """Copies of the KV cache: 1 while tensor parallelism divides the KV heads, tp ÷ heads beyond (heads repeated).
 
@@ -59,7 +64,7 @@ def kv_bytes_per_token(model: LlmArchitecture, kv: str, tensor_parallel: int = 1
     Multi-head latent attention keeps layers · (kv_lora_rank + rope_head_dim) · bytes (arXiv 2405.04434 §2.1.4).
     """
     width = model.kv_lora_rank + model.rope_head_dim if model.kv_lora_rank else 2 * model.kv_heads * model.head_dim
-    one_copy = model.layers * width * _KV_BYTES[kv]
+    one_copy = model.layers * width * kv_value_bytes(kv)
     return one_copy * kv_replication(model, tensor_parallel)
 
 

@@ -5,11 +5,21 @@ from collections.abc import Sequence
 from catalog.schema import Gpu
 from optimizer.estimator.constants import constant
 from optimizer.estimator.inference import MIDDLE, OperatingPoint, Pessimism, RequestShape
-from optimizer.estimator.memory import ServingMemory
-from optimizer.estimator.roofline import Replica
+from optimizer.estimator.kernels import half_precision_flop_per_s
+from optimizer.estimator.memory import (
+    ServingMemory,
+    expert_weight_bytes,
+    kv_replication,
+    kv_value_bytes,
+    weight_bytes,
+)
+from optimizer.estimator.roofline import Replica, StepTime
 from optimizer.estimator.training import (
     Layout,
+    compute_seconds_per_token,
+    launch_seconds_per_token,
     model_flop_per_token,
+    offload_seconds_per_token,
     precision_speedup,
     recompute_flop_per_token,
     sustained_peak_flop_per_s,
@@ -19,7 +29,7 @@ from optimizer.estimator.training import (
 from optimizer.estimator.training_memory import TrainingPlan, required_bytes
 from optimizer.estimator.types import ServiceEstimate, Stage
 from optimizer.trace import Step
-from optimizer.units import BYTES_PER_GB, MS_PER_S
+from optimizer.units import BITS_PER_BYTE, BYTES_PER_GB, FLOP_PER_TFLOP, MS_PER_S, SECONDS_PER_HOUR
 
 _DOCS = "docs/estimator.md"
 Inputs = tuple[tuple[str, float], ...]
@@ -27,20 +37,31 @@ Inputs = tuple[tuple[str, float], ...]
 
 def memory_steps(replica: Replica, memory: ServingMemory) -> tuple[Step, ...]:
     """Weights, KV bytes per token and free memory of a replica."""
-    model = replica.model
     weights, usable = memory.weight_bytes / BYTES_PER_GB, memory.usable_bytes / BYTES_PER_GB
     return (
-        Step("W", weights, "GB", "parameters · bits ÷ 8", (("parameters", model.parameters),), str(model.ref)),
+        _weights_step(replica, weights),
         _kv_step(replica),
         Step(
             "free",
             memory.free_bytes / BYTES_PER_GB,
             "GB",
-            "0.93 · memory · GPUs − W − workspace",
+            f"usable ({constant('serving_memory_share'):g} of the memory of all GPUs) − W − workspace",
             (("usable", usable), ("W", weights), ("workspace", memory.workspace_bytes / BYTES_PER_GB)),
             _DOCS,
         ),
     )
+
+
+def _weights_step(replica: Replica, weights_gb: float) -> Step:
+    """Weights of the replica; data-parallel groups hold all but the routed experts once each."""
+    model = replica.model
+    once = weight_bytes(model, replica.weights, replica.mean_bits)
+    inputs: Inputs = (("parameters", model.parameters), ("bits", once * BITS_PER_BYTE / model.parameters))
+    if replica.data_parallel == 1:
+        return Step("W", weights_gb, "GB", "parameters · bits ÷ 8", inputs, str(model.ref))
+    dense = (once - expert_weight_bytes(model, replica.weights, replica.mean_bits)) / BYTES_PER_GB
+    inputs = (*inputs, ("DP", replica.data_parallel), ("dense", dense))
+    return Step("W", weights_gb, "GB", "parameters · bits ÷ 8 + (DP − 1) · dense", inputs, str(model.ref))
 
 
 def _kv_step(replica: Replica) -> Step:
@@ -51,22 +72,27 @@ def _kv_step(replica: Replica) -> Step:
     else:
         formula = "2 · layers · kv_heads · head_dim · bytes · copies"
         width = (("kv_heads", model.kv_heads), ("head_dim", model.head_dim))
-    inputs = (("layers", model.layers), *width, ("tensor_parallel", replica.tensor_parallel))
+    copies = (("bytes", kv_value_bytes(replica.kv)), ("copies", kv_replication(model, replica.tensor_parallel)))
+    inputs = (("layers", model.layers), *width, *copies)
     return Step("k", replica.kv_bytes_per_token, "bytes/token", formula, inputs, str(model.ref))
 
 
 def ceiling_steps(replica: Replica) -> tuple[Step, ...]:
-    """Sustained compute and bandwidth of a replica."""
+    """Sustained compute and bandwidth of a replica; mixtures of experts compute slower."""
+    moe = constant("moe_kernel_share") if replica.model.experts > 1 else 1.0
+    bandwidth = replica.weight_bytes_per_s / (replica.gpus * constant("gemm_bandwidth_share"))
     return (
         Step(
             "C",
             replica.gemm_flop_per_s,
             "FLOP/s",
-            f"GPUs · dense peak · {constant('gemm_compute_share'):g} · kernel share ({replica.kernel.label})",
+            f"GPUs · dense peak · share · kernel share ({replica.kernel.label}) · experts",
             (
                 ("GPUs", replica.gpus),
                 ("peak", replica.kernel.peak_flop_per_s),
+                ("share", constant("gemm_compute_share")),
                 ("kernel_share", replica.kernel.share),
+                ("experts", moe),
             ),
             _DOCS,
         ),
@@ -74,8 +100,8 @@ def ceiling_steps(replica: Replica) -> tuple[Step, ...]:
             "BW",
             replica.weight_bytes_per_s,
             "bytes/s",
-            f"GPUs · bandwidth · {constant('gemm_bandwidth_share'):g}",
-            (("GPUs", replica.gpus), ("share", constant("gemm_bandwidth_share"))),
+            "GPUs · bandwidth · share",
+            (("GPUs", replica.gpus), ("bandwidth", bandwidth), ("share", constant("gemm_bandwidth_share"))),
             _DOCS,
         ),
     )
@@ -117,13 +143,7 @@ def class_steps(
     if later and point.tpot_s is not None:
         tpot = point.tpot_s * MS_PER_S
         steps.append(Step(f"TPOT[{name}]", tpot, "ms", *_at_high_end(later, (), pessimism.tpot), _DOCS))
-    parts = (
-        ("compute", seconds.compute),
-        ("memory_bandwidth", seconds.memory_bandwidth),
-        ("interconnect", seconds.interconnect),
-        ("overhead", seconds.overhead),
-    )
-    steps.append(Step(f"r[{name}]", seconds.total, "replica-seconds/request", taken, parts, _DOCS))
+    steps.append(Step(f"r[{name}]", seconds.total, "replica-seconds/request", taken, _parts(seconds), _DOCS))
     residence = seconds.total * point.batch * pessimism.residence
     steps.append(
         Step(
@@ -136,6 +156,34 @@ def class_steps(
         )
     )
     return tuple(steps)
+
+
+def batch_steps(
+    shape: RequestShape, batch: float, seconds: StepTime, gpus: int, units_per_gpu_hour: float
+) -> tuple[Step, ...]:
+    """Batch, replica time of a request and yield of an offline batch; it has no latency targets."""
+    name = shape.name
+    lengths = (("prompt", shape.prompt), ("output", shape.output))
+    taken = _SATURATED if shape.output else "a prompt alone = compute + bandwidth + interconnect + overhead"
+    units = units_per_gpu_hour * seconds.total * gpus / SECONDS_PER_HOUR
+    rate = (("units_per_request", units), ("GPUs", gpus))
+    return (
+        Step(f"B[{name}]", batch, "sequences", "largest within memory and engine cap", lengths, _DOCS),
+        Step(f"r[{name}]", seconds.total, "replica-seconds/request", taken, _parts(seconds), _DOCS),
+        Step("y", units_per_gpu_hour, "units/GPU-hour", "3600 · units per request ÷ (r · GPUs)", rate, _DOCS),
+    )
+
+
+_SATURATED = "output · step with B · prompt ÷ output prompt tokens ÷ B = compute + bandwidth + interconnect + overhead"
+
+
+def _parts(seconds: StepTime) -> Inputs:
+    return (
+        ("compute", seconds.compute),
+        ("memory_bandwidth", seconds.memory_bandwidth),
+        ("interconnect", seconds.interconnect),
+        ("overhead", seconds.overhead),
+    )
 
 
 def _at_high_end(formula: str, inputs: Inputs, factor: float) -> tuple[str, Inputs]:
@@ -168,48 +216,76 @@ def training_steps(
     gpu: Gpu, plan: TrainingPlan, layout: Layout, gpus: int, tokens_per_hour: float, mfu: float
 ) -> tuple[Step, ...]:
     """Chain of a training estimate."""
-    flop = model_flop_per_token(plan)
-    share = sustained_share(plan, layout.tensor_parallel)
     data_parallel = max(1, layout.least_gpus // layout.tensor_parallel)
     needed = required_bytes(plan, layout.tensor_parallel, data_parallel) / BYTES_PER_GB
-    recompute = (("c", constant("recompute_share")),)
-    fed = (("c", constant("training_flop_per_byte")),)
     margin = (("margin", constant("training_memory_margin")), ("GPUs", layout.least_gpus))
+    peak = (gpu.peak_tflop_per_s(plan.precision) or 0.0) * FLOP_PER_TFLOP
+    per_token = (("time", SECONDS_PER_HOUR / tokens_per_hour), ("peak", peak), ("GPUs", gpus))
+    return (
+        *_flop_steps(plan),
+        *_speed_steps(gpu, plan, layout),
+        Step("memory", needed, "GB/GPU", "margin · prediction at the least GPUs", margin, _DOCS),
+        Step("MFU", mfu, "1", "F ÷ time per token ÷ dense peak of the precision", per_token, str(gpu.ref)),
+        _training_rate_step(gpu, plan, layout, gpus, tokens_per_hour),
+    )
+
+
+def _flop_steps(plan: TrainingPlan) -> tuple[Step, ...]:
+    """FLOP per token, micro-batch and repeated FLOP; h is the width of the attention, heads times their width."""
+    model, source = plan.model, str(plan.model.ref)
+    formula = "6·N + 12·L·h·s" if plan.method == "full" else "4·N + 9.6·L·h·s"
+    shape = (
+        ("N", model.active_parameters),
+        ("L", model.layers),
+        ("h", model.attention_heads * model.head_dim),
+        ("s", plan.sequence),
+    )
+    repeated = recompute_flop_per_token(plan)
+    recompute = (("c", constant("recompute_share")), *shape) if repeated else ()
+    again = "c · (2N + 4·L·h·s)" if repeated else "nothing is recomputed"
+    return (
+        Step("F", model_flop_per_token(plan), "FLOP/token", formula, shape, source),
+        Step("b", plan.micro_batch, "sequences", "micro-batch: as given, else the largest that fits", (), _DOCS),
+        Step("R", repeated, "FLOP/token", again, recompute, _DOCS),
+    )
+
+
+def _speed_steps(gpu: Gpu, plan: TrainingPlan, layout: Layout) -> tuple[Step, ...]:
+    """Sustained peak, the share of it that is reached, the gain of the precision, the share of time that counts."""
+    fed = (
+        ("peak16", half_precision_flop_per_s(gpu)),
+        ("bandwidth", gpu.memory_bandwidth_gb_per_s * BYTES_PER_GB),
+        ("c", constant("training_flop_per_byte")),
+    )
     width = (
+        ("h", plan.model.hidden_size),
         ("tp", layout.tensor_parallel),
         ("e", constant("training_compute_share")),
         ("w", constant("training_width_half")),
+        ("stack", constant(f"stack_{plan.stack}_share")),
+        ("experts", constant("training_moe_share") if plan.model.experts > 1 else 1.0),
     )
+    peak, share = sustained_peak_flop_per_s(gpu), sustained_share(plan, layout.tensor_parallel)
     return (
-        Step(
-            "F",
-            flop,
-            "FLOP/token",
-            "6·N + 12·L·h·s" if plan.method == "full" else "4·N + 9.6·L·h·s",
-            (
-                ("N", plan.model.active_parameters),
-                ("L", plan.model.layers),
-                ("h", plan.model.hidden_size),
-                ("s", plan.sequence),
-            ),
-            str(plan.model.ref),
-        ),
-        Step("b", plan.micro_batch, "sequences", "micro-batch: as given, else the largest that fits", (), _DOCS),
-        Step("R", recompute_flop_per_token(plan), "FLOP/token", "c · (2N + 4·L·h·s) if recomputed", recompute, _DOCS),
-        Step(
-            "peak", sustained_peak_flop_per_s(gpu), "FLOP/s", "min(16-bit dense peak, bandwidth · c)", fed, str(gpu.ref)
-        ),
+        Step("peak", peak, "FLOP/s", "min(16-bit dense peak, bandwidth · c)", fed, str(gpu.ref)),
         Step("eff", share, "1", "e · (h/tp)/(h/tp + w) · stack · experts", width, _DOCS),
         Step("S", precision_speedup(gpu, plan), "1", "speed of weight products relative to 16 bit", (), _DOCS),
         Step("run", whole_run_share(plan), "1", "productive share of a whole run (restarts, evaluation)", (), _DOCS),
-        Step("memory", needed, "GB/GPU", "margin · prediction at the least GPUs", margin, _DOCS),
-        Step("MFU", mfu, "1", "F ÷ time per token ÷ dense peak", (("GPUs", gpus),), str(gpu.ref)),
-        Step(
-            "y",
-            tokens_per_hour,
-            "tokens/GPU-hour",
-            "3600 ÷ (((weights ÷ S + attention ÷ a)/(peak·eff·run) + launch + offload) · (GPUs/8)^x)",
-            (("a", constant("training_attention_share")), ("x", constant("scale_exponent"))),
-            _DOCS,
-        ),
     )
+
+
+def _training_rate_step(gpu: Gpu, plan: TrainingPlan, layout: Layout, gpus: int, tokens_per_hour: float) -> Step:
+    """Yield from seconds per token: products, launches and what goes to host memory, at the size of the run."""
+    copies = max(1.0, gpus / layout.tensor_parallel)
+    parts = (
+        ("products", compute_seconds_per_token(gpu, plan, layout.tensor_parallel) / whole_run_share(plan)),
+        ("launch", launch_seconds_per_token(plan, tensor_parallel=layout.tensor_parallel)),
+        ("offload", offload_seconds_per_token(gpu, plan, layout.tensor_parallel, copies)),
+        ("GPUs", gpus),
+        ("a", constant("training_attention_share")),
+        ("x", constant("scale_exponent")),
+    )
+    formula = (
+        "3600 ÷ ((products + launch + offload) · (GPUs/8)^x), products = (weights ÷ S + attention ÷ a)/(peak·eff·run)"
+    )
+    return Step("y", tokens_per_hour, "tokens/GPU-hour", formula, parts, _DOCS)

@@ -225,30 +225,53 @@ def _rounded(model: MatrixModel, milp: Milp, there: set[str], relaxed: MatrixSol
 
 
 def _with_spares(model: MatrixModel, milp: Milp, start: dict[int, float]) -> dict[int, float]:
-    """A start with more replicas on rented nodes of the services that must survive a loss, until they do."""
+    """A start with more replicas of the services that must survive a loss, until they do: on free GPUs, then rented."""
     for extra in EXTRA_REPLICAS:
         trial = dict(start)
         for need in milp.variables.spare_needs:
-            for server in _spare_hosts(model, milp, need)[:1]:
-                replicas, nodes = milp.variables.replicas[server.index, (0, 0)], milp.variables.rent
-                trial[replicas] += extra
-                rented = extra * server.occupied_gpus / server.option.gpus_per_node
-                trial[nodes[server.option.option_id, (0, 0)]] += math.ceil(rented - WHOLE)
+            _add_replicas(milp, trial, _spare_hosts(model, milp, need), extra)
         if len(solve_matrix(model.fixed(trial), gap=1.0, time_limit_s=1.0).values):
             return trial
     return start
 
 
+def _add_replicas(milp: Milp, trial: dict[int, float], hosts: Sequence[Server], extra: int) -> None:
+    """Put so many more replicas on the first hosts that have room: any number on rented nodes, free GPUs on others."""
+    for server in hosts:
+        replicas, nodes = (
+            milp.variables.replicas[server.index, (0, 0)],
+            milp.variables.rent[server.option.option_id, (0, 0)],
+        )
+        option, kept = server.option, _kept_gpus(milp, trial, server.option.option_id)
+        most = math.inf if option.max_nodes is None else option.max_nodes * option.gpus_per_node - kept
+        part = min(extra, math.floor(most / server.occupied_gpus + WHOLE)) if most < math.inf else extra
+        trial[replicas] += part
+        kept += part * server.occupied_gpus
+        trial[nodes] = max(trial[nodes], float(math.ceil(kept / option.gpus_per_node - WHOLE)))
+        extra -= part
+        if not extra:
+            return
+
+
+def _kept_gpus(milp: Milp, trial: Mapping[int, float], option_id: str) -> float:
+    servers = milp.instance.servers
+    return math.fsum(
+        trial[column] * servers[index].occupied_gpus
+        for (index, _), column in milp.variables.replicas.items()
+        if servers[index].option.option_id == option_id
+    )
+
+
 def _spare_hosts(model: MatrixModel, milp: Milp, need: SpareNeed) -> list[Server]:
-    """Deployments on rented nodes that serve every class of a service, the cheapest for what they do first."""
+    """Deployments that serve every class of a service: on nodes that are there, then on rented ones by price."""
     rents = {option_id: model.cost[column] for (option_id, _), column in milp.variables.rent.items()}
 
-    def cost(server: Server) -> float:
-        per_replica = rents[server.option.option_id] * server.occupied_gpus / server.option.gpus_per_node
-        return per_replica * sum(rate * (server.load(name) or 0.0) for name, rate in need.rates.items())
+    def cost(server: Server) -> tuple[float, float]:
+        load = sum(rate * (server.load(name) or 0.0) for name, rate in need.rates.items()) * server.occupied_gpus
+        return rents[server.option.option_id] * load / server.option.gpus_per_node, load
 
     hosts = [s for group in need.groups for s in group.servers if need.rates.keys() <= s.loads.keys()]
-    return sorted((s for s in hosts if s.option.max_nodes is None and not s.option.interruptible), key=cost)
+    return sorted((s for s in hosts if not s.option.interruptible), key=cost)
 
 
 def _floored(milp: Milp, there: set[str], relaxed: MatrixSolution) -> Iterator[tuple[int, float]]:

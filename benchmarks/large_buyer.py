@@ -76,6 +76,7 @@ class Size:
     services: int = 1
     gpu_types: int = 1
     monthly: bool = False
+    redundancy: bool = True
 
 
 def large_buyer(seed: int, size: Size = Size()) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def large_buyer(seed: int, size: Size = Size()) -> dict[str, Any]:
         "horizon": {"months": 36, "periods": "monthly" if size.monthly else "quarterly"},
         "finance": {"discount_rate": 0.08},
         "site": {"electricity": 0.11, "pue": 1.35, "hosting": 140, "power_limit_it": f"{600 * size.services} kW"},
-        "workloads": [*_services(draw, services), *_jobs()],
+        "workloads": [*_services(draw, services, size), *_jobs()],
         "options": {
             "catalog": False,
             "quotes": [q for gpu, facts in gpus.items() for q in _quotes(draw, gpu, *facts)],
@@ -97,7 +98,9 @@ def large_buyer(seed: int, size: Size = Size()) -> dict[str, Any]:
     }
 
 
-def _services(draw: random.Random, services: tuple[tuple[str, str, float], ...]) -> Iterator[dict[str, Any]]:
+def _services(
+    draw: random.Random, services: tuple[tuple[str, str, float], ...], size: Size
+) -> Iterator[dict[str, Any]]:
     for name, model, rate in services:
         yield {
             "name": name,
@@ -117,7 +120,7 @@ def _services(draw: random.Random, services: tuple[tuple[str, str, float], ...])
                 {"name": "document", "share": 0.05, "input": 12000, "output": 600},
             ],
             "latency": {"p95_ttft": "4 s", "p95_tpot": "80 ms"},
-            **({"redundancy": "n+1"} if name == "chat" else {}),
+            **({"redundancy": "n+1"} if name == "chat" and size.redundancy else {}),
         }
 
 
@@ -212,11 +215,13 @@ def main() -> None:
     reader.add_argument("--time-limit", type=float, default=300)
     reader.add_argument("--threads", type=int, default=2)
     reader.add_argument("--double", choices=["services", "gpu-types", "months"], action="append", default=[])
+    reader.add_argument("--no-redundancy", action="store_true")
     given = reader.parse_args()
     size = Size(
         services=2 if "services" in given.double else 1,
         gpu_types=2 if "gpu-types" in given.double else 1,
         monthly="months" in given.double,
+        redundancy=not given.no_redundancy,
     )
     print("seed  relaxed gap %  after s   whole cost   gap %     s  CPU s  peak MB")
     context = multiprocessing.get_context("spawn")

@@ -74,6 +74,12 @@ class Row:
         """Left-hand side at a point."""
         return sum(coefficient * values[column] for column, coefficient in self.terms)
 
+    def holds(self, values: Sequence[float], tolerance: float = 1e-6) -> bool:
+        """Whether it holds at a point, up to a share of its scale or of its largest figure."""
+        size = max(self.scale, max((abs(c * values[j]) for j, c in self.terms), default=0.0))
+        left = (self.rhs - self.lhs(values)) / size
+        return {"<=": left >= -tolerance, ">=": left <= tolerance, "=": abs(left) <= tolerance}[self.sense]
+
 
 def row(
     family: str,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from optimizer.model.build import Milp, build
 from optimizer.model.entities import Instance, Server, VolumeDemand
-from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, cell_key
 from optimizer.solver.decomposition.cells import CellPlan
 from optimizer.solver.decomposition.fleet import Fleet
@@ -86,7 +85,7 @@ class Assembly:
                 {c: float(round(x)) if whole[c] else float(x) for c, x in zip(free, solution.values, strict=True)}
             )
         point = tuple(values[c] for c in range(len(milp.variables.columns)))
-        if any(_violated(row, point) for row in milp.rows):
+        if not all(row.holds(point) for row in milp.rows):
             return None
         return Assembled(milp, point, constant + sum(x * point[c] for c, x in prices.items()))
 
@@ -144,11 +143,6 @@ def _reduced(
 def _holds(sense: str, rest: float) -> bool:
     """Whether 0 (sense) rest."""
     return {"<=": rest >= -FEASIBLE, ">=": rest <= FEASIBLE, "=": abs(rest) <= FEASIBLE}[sense]
-
-
-def _violated(row: Row, values: Sequence[float]) -> bool:
-    size = max(row.scale, max((abs(c * values[j]) for j, c in row.terms), default=0.0))
-    return not _holds(row.sense, (row.rhs - row.lhs(values)) / size)
 
 
 class _Dealer:

@@ -178,6 +178,39 @@ class FleetModel:
             self.constant + sum(price * round(solution.values[c]) for c, price in self.objective.items()),
         )
 
+    def gains(self, worth: Floats) -> list[tuple[float, tuple[str, int]]]:
+        """What one node more of every order would save less what it costs, at worths of nodes per row, best first."""
+        of_option, blocks = self._kind_of_option(), np.zeros((len(self.instance.grid.blocks), worth.shape[1]))
+        np.add.at(blocks, self.pricing.blocks, worth)
+        found = []
+        for order in self.instance.orders:
+            key = (order.option.option_id, order.period)
+            there = [b.index for b in self.instance.grid.blocks if order.in_service(b.start_month)]
+            saved = float(blocks[there, of_option[key[0]]].sum())
+            found.append((saved - self.objective.get(self.variables.acquire[key], 0.0), key))
+        return sorted(found, reverse=True)
+
+    def with_more(self, fleet: Fleet, key: tuple[str, int], nodes: int) -> Fleet | None:
+        """The fleet with more nodes of one order; None where a limit forbids it."""
+        acquired = {**fleet.acquired, key: fleet.acquired.get(key, 0) + nodes}
+        stock = dict(fleet.stock)
+        for order in self.instance.orders:
+            if (order.option.option_id, order.period) == key:
+                for block in self.instance.grid.blocks:
+                    if order.in_service(block.start_month):
+                        stock[key[0], block.index] = stock.get((key[0], block.index), 0) + nodes
+        values = [0.0] * len(self.variables.columns)
+        for name, column in self.variables.acquire.items():
+            values[column] = float(acquired.get(name, 0))
+        for name, column in self.variables.ordered.items():
+            values[column] = float(acquired.get(name, 0) > 0)
+        for name, column in self.variables.stock.items():
+            values[column] = float(stock.get(name, 0))
+        if not all(row.holds(values) for row in self.rows):
+            return None
+        cost = nodes * self.objective.get(self.variables.acquire[key], 0.0)
+        return Fleet(acquired, stock, fleet.cost, fleet.orders_cost + cost)
+
     def _model(self) -> tuple[MatrixModel, dict[tuple[int, int], int]]:
         """Orders, rents, patterns and jobs; and the row that links a cell's nodes of a kind to the fleet."""
         model, columns = MatrixModel(), self.variables.columns

@@ -27,8 +27,11 @@ DEFAULT_TIME_LIMIT_S = 300.0
 ROUNDS = ((5, 4e-3), (8, 2e-4))
 """Groups of cells per block, and how near prices must come: first by how much there is to do, then by what a node is
 worth."""
-PRICES_SHARE, FLEET_SHARE, JOBS_SHARE = 0.15, 0.1, 0.1
-"""Shares of the time for each round of prices, for the fleets and for the jobs; the cells take the rest."""
+PRICES_SHARE, FLEET_SHARE, REFINE_SHARE, JOBS_SHARE = 0.15, 0.1, 0.15, 0.1
+"""Shares of the time for each round of prices, the fleets, more nodes, and the jobs; cells take the rest."""
+LEAST_JOBS_S = 30.0
+"""What is given to the last step whatever the limit: without it there is no plan."""
+SMALLEST_GAIN = 1e-4
 SHORTEST_S = 0.1
 QUICK_SHARE, LONGER = 0.4, 2.0
 """Share of the cells' time in which all are planned once; and how much more than its part a cell may take then."""
@@ -131,6 +134,29 @@ class _Run:
             features, start = worth, np.minimum(worth * self.pricing.hours[:, None], self.pricing.rent)
             if relative_gap(best.cost, best.bound) <= self.settings.gap / 2:
                 break
+        return None if best is None else self._refined(best, features)
+
+    def _refined(self, best: Relaxed, worth: Floats) -> Relaxed:
+        """More nodes of the order whose worth at this fleet is most above its cost, as long as that makes it cheaper.
+
+        Prices know nothing of spare nodes, the worth of a node in a cell does.
+        """
+        model = FleetModel(self.instance, self.pricing, self.jobs)
+        deadline = time.monotonic() + REFINE_SHARE * self.limit_s
+        nodes = 1
+        while time.monotonic() < deadline:
+            gain, key = next(iter(model.gains(worth * self.pricing.hours[:, None])), (0.0, ("", 0)))
+            fleet = model.with_more(best.fleet, key, nodes) if gain > SMALLEST_GAIN * best.cost else None
+            if fleet is None:
+                break
+            cost, new = self._evaluated(fleet)
+            if cost >= best.cost:
+                if nodes == 1:
+                    break
+                nodes = 1
+                continue
+            best, worth, nodes = replace(best, fleet=fleet, cost=cost), new, 2 * nodes
+            self._report(best.cost, best.bound)
         return best
 
     def _groups(self, features: Floats, per_block: int) -> Indices:
@@ -241,7 +267,7 @@ class _Run:
         jobs = self.instance.volume_demands
         tried = {d.name: cheapest_alternatives(d, self.pricing, slices, prices) for d in jobs}
         for alternatives in (tried, {}):
-            plan = assembly.solve(alternatives, self.settings.gap / 4, max(1.0, self.left_s))
+            plan = assembly.solve(alternatives, self.settings.gap / 4, max(LEAST_JOBS_S, self.left_s))
             if plan is not None:
                 return plan
         return None

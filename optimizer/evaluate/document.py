@@ -7,6 +7,9 @@ from optimizer.evaluate.run import Evaluation
 from optimizer.evaluate.scoring import GROUPINGS, Score, score, score_by
 from optimizer.evaluate.types import Prediction
 
+_SLIP = 100
+"""Factor beyond which an estimate is no longer merely wrong: the worst open row is off by a factor of 8."""
+_NAMED_SLIPS = 5
 ROW_KEYS = (
     "id", "target", "kind", "gpu", "model", "source", "predicted", "measured", "error", "low", "high", "scored",
 )  # fmt: skip
@@ -36,9 +39,15 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    if not evaluation.missing_mark:
-        return []
-    return [f"no column {evaluation.missing_mark}: all rows are scored, also any that are not comparable"]
+    notes = []
+    if evaluation.missing_mark:
+        notes.append(f"no column {evaluation.missing_mark}: all rows are scored, also any that are not comparable")
+    slips = [p for p in evaluation.predictions if not 1 / _SLIP < p.predicted / p.measured < _SLIP]
+    if slips:
+        named = ", ".join(f"{p.id} ({p.target})" for p in slips[:_NAMED_SLIPS])
+        more = f" and {len(slips) - _NAMED_SLIPS} more" if len(slips) > _NAMED_SLIPS else ""
+        notes.append(f"over {_SLIP} times off, a unit may be wrong (s for ms, tokens for requests): {named}{more}")
+    return notes
 
 
 def row_record(prediction: Prediction) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from optimizer.estimator.steady_state import (
     saturated_tokens_per_s,
     static_tokens_per_s,
 )
-from optimizer.evaluate.rows import positive, publication, text
+from optimizer.evaluate.rows import positive, publication, text, word
 from optimizer.evaluate.seen import was_seen
 from optimizer.evaluate.serving_case import ServingCase, serving_case
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
@@ -155,5 +155,5 @@ def _prediction(
         measured=measured,
         low=predicted * spread.low_factor / wider,
         high=predicted * spread.high_factor * wider,
-        scored=text(row, "quality") in ("", "ok"),
+        scored=word(row, "quality") in ("", "ok"),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from catalog.load import Catalog
 from optimizer.estimator.constants import constant
 from optimizer.estimator.training_memory import TrainingPlan, training_memory
-from optimizer.evaluate.rows import gpu_of, positive, publication, required_positive, text
+from optimizer.evaluate.rows import gpu_of, positive, publication, required_positive, text, word
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
 from optimizer.units import BYTES_PER_GB, BYTES_PER_GIB, BYTES_PER_MB, BYTES_PER_MIB
@@ -52,7 +52,7 @@ def predict(row: Mapping[str, str], catalog: Catalog) -> list[Prediction] | NotP
 
 def is_scored(row: Mapping[str, str]) -> bool:
     """Whether the row is a measurement, not a model's figure, a bound or a doubtful one."""
-    return text(row, "measured") in ("measured", "") and not _is_bound(row)
+    return word(row, "measured") in ("measured", "") and not _is_bound(row)
 
 
 def _is_bound(row: Mapping[str, str]) -> bool:
@@ -169,7 +169,7 @@ def plan_of(row: Mapping[str, str], model: MeasuredModel) -> TrainingPlan:
         model=model.architecture,
         sequence=int(positive(row, "seq_len") or _UNSAID_TOKENS),
         micro_batch=round(positive(row, "micro_batch") or 1),
-        precision="fp32" if text(row, "weights").startswith("fp32") else "bf16",
+        precision="fp32" if word(row, "weights").startswith("fp32") else "bf16",
         method=method,
         sharding=sharding,
         recompute="full" if "full" in checkpointing or "offload" in checkpointing else "none",

@@ -18,6 +18,10 @@ from optimizer.errors import Finding, ProblemFileError
 from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
 from optimizer.evaluate.words import is_blank, is_unsaid, plain_number
 
+_NONE_IS_A_WORD = ("act_ckpt", "sharding")
+_SEPARATORS = (",", ";", "\t")
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow:
@@ -37,7 +41,7 @@ def read_rows(file: str, required: Iterable[str]) -> list[MeasuredRow]:
         If it cannot be read, is empty, or lacks a column of `required`.
     """
     text = _read_text(file)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text), strict=True)
     try:
         header = [re.sub(r"[\s\-]+", "_", name.strip().casefold()) for name in next(reader, [])]
         _check_header(file, header, list(required))
@@ -52,12 +56,18 @@ def read_rows(file: str, required: Iterable[str]) -> list[MeasuredRow]:
 def _read_text(file: str) -> str:
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return raw.decode("utf-8-sig")
+        return raw.decode("utf-16" if raw[:2] in _UTF16_MARKS else "utf-8-sig")
     except OSError as error:
         raise ProblemFileError([Finding(f"cannot read the file: {error.strerror or error}", file)]) from error
     except UnicodeDecodeError as error:
-        message = f"not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}"
+        message = f"not {error.encoding.upper()} text: byte {error.start} is 0x{error.object[error.start]:02x}"
         raise ProblemFileError([Finding(message, file, hint="save the table as CSV in UTF-8")]) from error
+
+
+def _separator(text: str) -> str:
+    """The one of comma, semicolon and tab that the header holds most of."""
+    header = text.lstrip("\r\n").split("\n", 1)[0]
+    return max(_SEPARATORS, key=header.count)
 
 
 def _check_header(file: str, header: list[str], required: list[str]) -> None:
@@ -75,16 +85,28 @@ def _check_header(file: str, header: list[str], required: list[str]) -> None:
 
 def _row(line: int, header: list[str], cells: list[str]) -> MeasuredRow:
     given = zip_longest(header, cells[: len(header)], fillvalue="")
-    found = {name: "" if is_blank(cell.strip()) else cell.strip() for name, cell in given}
+    found = {name: _cell(name, cell.strip()) for name, cell in given}
+    found["id"] = found.get("id") or f"line {line}"
     if len(cells) > len(header):
         fault = f"{len(cells)} cells, but the header has {len(header)}; put text with commas in double quotes"
         return MeasuredRow(line, found, fault)
     return MeasuredRow(line, found)
 
 
+def _cell(column: str, cell: str) -> str:
+    """A cell, empty where it says nothing; `none` says something of a column that tells what a run does not do."""
+    says = not is_blank(cell) or (column in _NONE_IS_A_WORD and cell.casefold() == "none")
+    return cell if says else ""
+
+
 def text(row: Mapping[str, str], column: str) -> str:
     """Cell of a column, empty if the file has no such column."""
     return row.get(column, "")
+
+
+def word(row: Mapping[str, str], column: str) -> str:
+    """Cell of a column whose words are the same in any case, in small letters."""
+    return text(row, column).casefold()
 
 
 def number(row: Mapping[str, str], column: str) -> float | None:

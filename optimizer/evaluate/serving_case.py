@@ -18,6 +18,7 @@ KINDS = ("decode", "prefill", "static", "maxthr", "mlperf", "serve", "serve_qps"
 SERVER_LIMITS = "slo"
 _NO_LIMIT = {"", "inf", "infinite", "infinity", "max", "unlimited", "offline", SERVER_LIMITS}
 _BILLION = 1e9
+_MOST_BILLIONS = 1e5
 _PACKED_BITS = 8
 _CHOSEN, _MATRICES, _MOST_REST = 8, 3, 0.9
 _FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
@@ -151,9 +152,18 @@ def _weights(row: Mapping[str, str], gpu: Gpu) -> str:
     return sixteen_bits_of(gpu, found)
 
 
+def _billions(row: Mapping[str, str], column: str) -> float | None:
+    """Parameters of a column, in billions. Raises UnreadableCellError if the cell can only be their count."""
+    value = positive(row, column)
+    if value is not None and value > _MOST_BILLIONS:
+        msg = f"column {column}: found {text(row, column)!r}, write billions of parameters (8.03, not 8.03e9)"
+        raise UnreadableCellError(msg)
+    return value
+
+
 def is_unknown_mixture(row: Mapping[str, str], catalog: Catalog) -> bool:
     """Whether a row is of a mixture of experts that the catalog does not know."""
-    total, active = positive(row, "params_total_b"), positive(row, "params_active_b")
+    total, active = _billions(row, "params_total_b"), _billions(row, "params_active_b")
     sparse = total is not None and active is not None and active < total
     return sparse and catalog_model(row, catalog) is None
 
@@ -167,8 +177,7 @@ def architecture(row: Mapping[str, str], catalog: Catalog) -> LlmArchitecture:
         If neither gives the shape.
     """
     known = catalog_model(row, catalog)
-    total = positive(row, "params_total_b")
-    active = positive(row, "params_active_b")
+    total, active = _billions(row, "params_total_b"), _billions(row, "params_active_b")
     found = replace(
         known or _described(row, total),
         parameters=(known.parameters if known else 0.0) if total is None else total * _BILLION,

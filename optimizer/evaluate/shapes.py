@@ -8,12 +8,13 @@ from catalog.schema import LlmArchitecture
 from optimizer.estimator.architecture import architecture_of, default_ffn
 from optimizer.estimator.workloads import Architecture, InlineModel
 from optimizer.evaluate.rows import catalog_model, positive, text
-from optimizer.evaluate.types import NotPredictableError
+from optimizer.evaluate.types import NotPredictableError, UnreadableCellError
 
 WIDTH_PER_LAYER = 128
 """Width ÷ depth of published dense models of 1 to 200 B parameters (LLaMA 7B to GPT-3: 102 to 128)."""
 HEAD_WIDTH = 128
 _PARAMETERS_PER_SHAPE = 12
+_FEWEST_PARAMETERS = 1e5
 _SHAPE_COLUMNS = ("layers", "hidden", "heads", "kv_heads")
 
 
@@ -30,10 +31,12 @@ def measured_model(row: Mapping[str, str], catalog: Catalog, *, mixture: bool = 
 
     Raises
     ------
+    UnreadableCellError
+        If a count of parameters is in billions.
     NotPredictableError
         If neither the row nor the catalog tells its size.
     """
-    total, active = positive(row, "params_total"), positive(row, "params_active")
+    total, active = _parameters(row, "params_total"), _parameters(row, "params_active")
     found = catalog_model(row, catalog)
     shape = {name: int(value) for name in _SHAPE_COLUMNS if (value := positive(row, name))}
     known = found is not None or {"layers", "hidden"} <= shape.keys()
@@ -47,6 +50,15 @@ def measured_model(row: Mapping[str, str], catalog: Catalog, *, mixture: bool = 
     if mixture and model.experts <= 1:
         model = replace(model, experts=max(2, round(model.parameters / model.active_parameters)))
     return MeasuredModel(model, known)
+
+
+def _parameters(row: Mapping[str, str], column: str) -> float | None:
+    """Parameters of a column: their count. Raises UnreadableCellError if the cell can only be in billions."""
+    count = positive(row, column)
+    if count is not None and count < _FEWEST_PARAMETERS:
+        msg = f"column {column}: found {text(row, column)!r}, write the count of parameters (8.03e9, not 8.03)"
+        raise UnreadableCellError(msg)
+    return count
 
 
 def _described(row: Mapping[str, str], parameters: float, shape: Mapping[str, int]) -> LlmArchitecture:

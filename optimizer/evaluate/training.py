@@ -11,13 +11,13 @@ from optimizer.estimator.jobs import training_range
 from optimizer.estimator.training import gpu_seconds_per_token
 from optimizer.estimator.training_memory import TrainingPlan
 from optimizer.evaluate.row_gpu import is_guessed, training_gpu
-from optimizer.evaluate.rows import positive, publication, required_positive, text
+from optimizer.evaluate.rows import positive, publication, required_positive, text, word
 from optimizer.evaluate.shapes import MeasuredModel, measured_model
 from optimizer.evaluate.types import NotPredictableError, NotPredicted, Prediction
 from optimizer.evaluate.words import is_unsaid, number_format, sixteen_bits_of
 
 TARGET = "tok_s_gpu"
-_METHODS = {"lora": "lora", "qlora": "qlora"}
+_RECOMPUTES = ("full", "full (assumed)", "yes", "true", "on")
 _MIXED = ("mixed", "amp", "mixed precision", "16-bit", "16")
 _KNOWN_PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 _WHOLE_RUNS = ("real_run", "per_step_report")
@@ -30,7 +30,7 @@ def predict(row: Mapping[str, str], catalog: Catalog) -> list[Prediction] | NotP
     """Tokens/s per GPU of a run, from its settings; the software stack is taken as typical."""
     measured = required_positive(row, TARGET)
     gpu = training_gpu(row, catalog)
-    model = measured_model(row, catalog, mixture=text(row, "kind") == "pretrain_moe")
+    model = measured_model(row, catalog, mixture="moe" in word(row, "kind"))
     plan = plan_of(row, model, gpu)
     predicted = run_of(row, gpu, plan).tokens_per_s_per_gpu
     low, high = training_range(plan)
@@ -48,17 +48,17 @@ def predict(row: Mapping[str, str], catalog: Catalog) -> list[Prediction] | NotP
             measured=measured,
             low=low * predicted,
             high=high * predicted,
-            scored=text(row, "eval_use") in ("yes", ""),
+            scored=word(row, "eval_use") in ("yes", ""),
         )
     ]
 
 
 def plan_of(row: Mapping[str, str], model: MeasuredModel, gpu: Gpu) -> TrainingPlan:
     """Settings of a run; those it does not say as the estimator takes them (docs/estimator.md)."""
-    method = _METHODS.get(text(row, "kind"), "full")
+    method = method_of(row)
     sequence = int(positive(row, "seq_len") or constant("default_training_sequence"))
     unsaid = max(1, round(constant("largest_micro_batch_tokens") / sequence))
-    checkpointing = text(row, "act_ckpt")
+    checkpointing = word(row, "act_ckpt")
     return TrainingPlan(
         model=model.architecture,
         sequence=sequence,
@@ -66,18 +66,26 @@ def plan_of(row: Mapping[str, str], model: MeasuredModel, gpu: Gpu) -> TrainingP
         precision=precision_of(row, gpu),
         method=method,
         sharding="zero3",
-        recompute="full" if checkpointing == "full" or (method != "full" and checkpointing != "none") else "none",
+        recompute="full" if checkpointing in _RECOMPUTES or (method != "full" and checkpointing != "none") else "none",
         optimizer="adamw",
         stack="typical",
-        whole_run=text(row, "record") == "real_run",
+        whole_run=word(row, "record") == "real_run",
         context_parallel=round(positive(row, "cp") or 1),
     )
+
+
+def method_of(row: Mapping[str, str]) -> str:
+    """Method by the word in `kind`: qlora, lora, else full."""
+    said = word(row, "kind")
+    if re.search("q-?lora", said):
+        return "qlora"
+    return "lora" if "lora" in said else "full"
 
 
 def precision_of(row: Mapping[str, str], gpu: Gpu) -> str:
     """Precision of the matrix products, by any of its usual spellings; 16 bits that the card has where none is said.
 
-    Of several (int4+bf16, fp16/fp32) the first that is trained in counts.
+    Of several (int4+bf16, fp16/fp32) the first that is trained in counts; QLoRA unpacks its 4 bits (nf4) to 16.
 
     Raises
     ------
@@ -87,10 +95,12 @@ def precision_of(row: Mapping[str, str], gpu: Gpu) -> str:
     said = text(row, "precision")
     if is_unsaid(said) or said.casefold() in _MIXED:
         return sixteen_bits_of(gpu, "bf16")
-    for word in (said, *re.split(r"[+/,\s_\-]+", said)):
-        precision = number_format(word)
+    for part in (said, *re.split(r"[+/,\s_\-]+", said)):
+        precision = number_format(part)
         if precision in _KNOWN_PRECISIONS:
             return sixteen_bits_of(gpu, precision)
+    if number_format(said) == "int4" and method_of(row) == "qlora":
+        return sixteen_bits_of(gpu, "bf16")
     msg = f"precision {said!r} is none of {', '.join(_KNOWN_PRECISIONS)}"
     raise NotPredictableError(msg)
 
@@ -125,7 +135,7 @@ def run_of(row: Mapping[str, str], gpu: Gpu, plan: TrainingPlan) -> MeasuredRun:
     if gpu.peak_tflop_per_s(plan.precision) is None:
         msg = f"{gpu.gpu_id} has no {plan.precision} unit"
         raise NotPredictableError(msg)
-    unsaid = _UNSAID_GPUS_OF_RUNS if text(row, "record") in _WHOLE_RUNS else _UNSAID_GPUS
+    unsaid = _UNSAID_GPUS_OF_RUNS if word(row, "record") in _WHOLE_RUNS else _UNSAID_GPUS
     gpus = positive(row, "n_gpus") or unsaid
     size, stages = round(positive(row, "tp") or 1), round(positive(row, "pp") or 1)
     return MeasuredRun(gpu, plan, size, gpus, stages, micro_batches(row, gpus, size * stages))

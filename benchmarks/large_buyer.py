@@ -52,15 +52,16 @@ MORE_GPUS: dict[str, tuple[float, float, float]] = {
     "H200-NVL": (3.20, 36_000, 0.75),
 }
 EIGHT_PER_NODE = {"A100-40GB-SXM", "A100-80GB-SXM", "H100-80GB-SXM", "H200-SXM", "B200-SXM", "MI300X"}
-SERVICES: tuple[tuple[str, str, float], ...] = (
-    # name, model, requests per second at the first month's mean
+Service = tuple[str, str, float]
+"""Name, model, requests per second at the first month's mean."""
+SERVICES: tuple[Service, ...] = (
     ("chat", "llama-3.1-70b", 280),
     ("assistant", "qwen2.5-32b", 360),
     ("completion", "qwen2.5-7b", 1600),
     ("search", "llama-3.1-8b", 2000),
     ("drafts", "qwen2.5-14b", 700),
 )
-MORE_SERVICES: tuple[tuple[str, str, float], ...] = (
+MORE_SERVICES: tuple[Service, ...] = (
     ("support", "llama-3.1-8b", 1200),
     ("review", "qwen2.5-32b", 240),
     ("translate", "qwen2.5-7b", 1400),
@@ -98,9 +99,7 @@ def large_buyer(seed: int, size: Size = Size()) -> dict[str, Any]:
     }
 
 
-def _services(
-    draw: random.Random, services: tuple[tuple[str, str, float], ...], size: Size
-) -> Iterator[dict[str, Any]]:
+def _services(draw: random.Random, services: tuple[Service, ...], size: Size) -> Iterator[dict[str, Any]]:
     for name, model, rate in services:
         yield {
             "name": name,

@@ -12,6 +12,7 @@ import optimizer
 from catalog import Catalog
 from catalog.doubts import prices_worth_a_look
 from optimizer.model.build import Milp, build
+from optimizer.model.entities import Instance
 from optimizer.plan import Plan, named_record
 from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
@@ -26,6 +27,10 @@ from optimizer.solver.tidy import served_by_replicas, without_idle_choices
 PlanHook = Callable[[Plan], None]
 PLAN_INTERVAL_S = 1.0
 """Least time between two plans handed out while searching."""
+NOTHING_FOUND = (
+    "no plan was found by prices and cells: a limit may forbid any, or the time was too short; "
+    "try a longer --time-limit, fewer options, or --method direct (which needs memory for one model of everything)"
+)
 
 
 def solve(
@@ -59,6 +64,8 @@ def solve(
         found = decompose(instance, settings, on_progress)
         if found is not None:
             return _decomposed(prepared, found, catalog, settings, sources or {}, clock)
+        if settings.method == "auto":
+            return _nothing_found(prepared, instance, catalog, settings, sources or {}, clock)
     milp = build(instance)
     clock.lap("build_s")
     answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
@@ -87,6 +94,21 @@ def _decomposed(
     solution = Solution(status, plan.values, plan.cost, found.bound, found.gap, found.seconds, found.interrupted)
     used = dataclasses.replace(settings, method="decomposed")
     return _Answer(prepared, plan.milp, catalog, used, sources, clock).final(solution, Diagnosis(()))
+
+
+def _nothing_found(
+    prepared: Prepared,
+    instance: Instance,
+    catalog: Catalog,
+    settings: SolverSettings,
+    sources: dict[str, str],
+    clock: "_Clock",
+) -> Plan:
+    """No plan of a problem too large for one model: what can be done about it is said, not tried."""
+    nothing = build(dataclasses.replace(instance, placements={}, volume_demands=()))
+    clock.lap("solve_s")
+    answer = _Answer(prepared, nothing, catalog, settings, sources, clock)
+    return answer.final(Solution("no_solution"), Diagnosis((), (NOTHING_FOUND,)))
 
 
 def _throttled(answer: "_Answer", on_plan: PlanHook) -> IncumbentHook:

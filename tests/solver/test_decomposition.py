@@ -131,3 +131,13 @@ def test_a_decomposed_plan_passes_the_audit() -> None:
     assert plan.cost is not None
     assert plan.cost.bound <= plan.cost.npv
     assert audit_plan(json.loads(json.dumps(plan.document())), catalog=the_catalog()).findings == ()
+
+
+def test_a_large_problem_without_a_plan_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A problem too large for one model that has no plan is answered so, with advice, and never built whole."""
+    monkeypatch.setattr("optimizer.solver.decomposition.run.LARGEST_DIRECT", 0)
+    data = day_and_night(limits={"capex": 0.0, "gpus": {"A": 4}})
+    plan = solve(parsed(data), the_catalog(), SolverSettings(time_limit_s=5))
+    assert plan.status == "no_plan"
+    assert plan.cost is None
+    assert any("--time-limit" in note for note in plan.notes)

@@ -102,11 +102,15 @@ class PeriodRecord(Part):
 
 
 class SliceRecord(Part):
-    """A slice, with its hours of a representative week (48: weekday, then weekend) or None."""
+    """A slice, with its hours of a representative week (48: weekday, then weekend) or None.
+
+    `starting`: which part of each hour it is, if replicas start in it for the next hour; other slices hold the rest.
+    """
 
     name: str
     share_of_hours: float
     hours_of_week: tuple[int, ...] | None
+    starting: tuple[float, float] | None = None
 
 
 class BlockRecord(Part):

@@ -13,6 +13,7 @@ from optimizer.audit.document import (
     SliceRecord,
 )
 from optimizer.audit.fitting import Possible, Way, possible_deployments, ways_of
+from optimizer.audit.hours import started_for
 from optimizer.audit.interruptions import useful_share
 from optimizer.audit.rates import planned_rates
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
@@ -235,14 +236,19 @@ class Case:
 
     @cached_property
     def servable(self) -> dict[tuple[str, str, int, Key], dict[str, float]]:
-        """Rates by class that a deployment could serve, by (service, option, estimate, cell), where there are any."""
+        """Rates by class that a deployment could serve, by (service, option, estimate, cell), where there are any.
+
+        Where replicas could only start for the next hour, there are none.
+        """
         found = {}
         for one in self.deployments:
             classes = [c.request_class for c in one.estimate.classes]
             for key in self.cells:
                 if not one.option.held or self.may_be_held(one.option, key[0]):
                     rates = {name: self.rates.get((one.service, name, key), 0.0) for name in classes}
-                    if any(rates.values()):
+                    after = started_for(self.plan.grid, self.services[one.service], key)[1:]
+                    starts = any(self.rates.get((one.service, name, k), 0.0) > 0 for k in after for name in classes)
+                    if any(rates.values()) or starts:
                         place = (one.service, one.option.option_id, one.number, key)
                         found[place] = {name: rate for name, rate in rates.items() if rate > 0}
         return found

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from optimizer.audit.calendar import EPSILON_MONTHS, clock_hours, listed_periods, nearly_in, runs_of
 from optimizer.audit.document import Answer
+from optimizer.audit.hours import check_ends_of_hours, expected_share
 from optimizer.audit.report import Checker
 from optimizer.estimator.workloads import AnyWorkload, Service
 from optimizer.problem.profiles import hourly_profile
@@ -22,7 +23,7 @@ def check_grid(answer: Answer, problem: Problem, checker: Checker) -> bool:
     _check_periods(answer, problem, checker)
     if problem.slices:
         expected = [
-            {"name": s.name, "share_of_hours": s.share_of_hours, "hours_of_week": s.hours_of_week}
+            {"name": s.name, "share_of_hours": s.share_of_hours, "hours_of_week": s.hours_of_week, "starting": None}
             for s in problem.slices
         ]
         checker.same("grid", "grid.slices", [s.model_dump() for s in answer.grid.slices], expected)
@@ -42,14 +43,15 @@ def _check_periods(answer: Answer, problem: Problem, checker: Checker) -> None:
 def _check_hours(answer: Answer, problem: Problem, checker: Checker) -> None:
     """Slices made of hours: every hour in one slice, with its share, and only hours alike for all workloads."""
     slices = answer.grid.slices
-    hours = sorted(h for s in slices for h in s.hours_of_week or ())
+    hours = sorted(h for s in slices if s.starting is None for h in s.hours_of_week or ())
     if not checker.same("grid", "grid.slices.hours_of_week", hours, list(range(WEEK_HOURS))):
         return
     checker.holds("grid", "grid.slices", len({s.name for s in slices}) == len(slices), "two slices have one name")
     for number, slice_ in enumerate(slices):
         where = f"grid.slices[{number}]"
-        share = math.fsum((5 if h < 24 else 2) / 7 / 24 for h in slice_.hours_of_week or ())
+        share = expected_share(answer.grid, problem, slice_)
         checker.equal("grid", f"{where}.share_of_hours", slice_.share_of_hours, share, "share of all hours")
+    check_ends_of_hours(answer.grid, problem, checker)
     for workload in problem.workloads:
         pattern = _pattern(workload)
         for number, slice_ in enumerate(slices):

@@ -8,6 +8,7 @@ from optimizer.audit.fitting import Member, Way, kept_per_gpu
 from optimizer.audit.jobs import Working
 from optimizer.audit.rows import SMALL_LOAD, DerivedRow, derived_row
 from optimizer.audit.services import Place, Station, same_network, spot_share
+from optimizer.audit.start_up import start_rows
 
 RESOURCES = ("compute", "memory_bandwidth", "replica_time", "memory_capacity")
 
@@ -29,9 +30,12 @@ def service_rows(case: Case, stations: dict[Place, Station]) -> Iterator[Derived
     labels = {(d.service, d.option.option_id, d.number): d.label for d in case.deployments}
     for place, rates in case.servable.items():
         option, estimate = case.options[place[1]], case.service_estimates[place[2]]
+        if not rates:
+            continue
         station = stations.get(place) or Station(place[0], option, estimate, place[3], 0)
         yield from _replica_rows(case, labels[place[:3]], station, rates)
     yield from _floor_rows(case, stations)
+    yield from start_rows(case, stations)
     yield from _handover_rows(case, stations)
     yield from _spot_rows(case, on_spot)
 
@@ -40,6 +44,8 @@ def _floor_rows(case: Case, stations: dict[Place, Station]) -> Iterator[DerivedR
     """Replicas of services with a least number, stages of outputs apart, wherever there could be any."""
     there: dict[tuple[str, Key], list[float]] = defaultdict(list)
     for place in case.servable:
+        if not case.servable[place]:
+            continue
         if case.services[place[0]].min_replicas and case.service_estimates[place[2]].deployment.stage != "decode":
             there[place[0], place[3]].append(float(stations[place].replicas) if place in stations else 0.0)
     for (name, key), parts in there.items():

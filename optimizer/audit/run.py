@@ -20,6 +20,7 @@ from optimizer.audit.report import AuditReport, Checker
 from optimizer.audit.services import check_services, stations
 from optimizer.audit.sources import CatalogRows, check_sources
 from optimizer.audit.spare import check_spare
+from optimizer.audit.start_up import check_start_up
 from optimizer.audit.summaries import check_summaries
 from optimizer.audit.supply import check_supply
 from optimizer.errors import ProblemFileError
@@ -97,6 +98,7 @@ def _check_plan(case: Case, checker: Checker) -> None:
     serving = stations(case)
     works = workings(case, checker)
     check_services(case, serving, checker)
+    check_start_up(case, serving, checker)
     check_spare(case, serving, checker)
     check_jobs(case, works, serving, checker)
     check_fleet(case, serving, works, checker)

@@ -122,10 +122,16 @@ def with_duty(problem: Problem, share_of_hours: float) -> Problem:
     """
     if share_of_hours >= 1:
         return problem
+    problem = problem.model_copy(update={"workloads": [_ready_at_once(one) for one in problem.workloads]})
     slices = list_slices(problem)
     workloads = [_with_duty(workload, slices, share_of_hours) for workload in problem.workloads]
     halves = [half for one in slices for half in _halves(one, share_of_hours)]
     return problem.model_copy(update={"slices": halves, "workloads": workloads})
+
+
+def _ready_at_once(workload: AnyWorkload) -> AnyWorkload:
+    """A service whose replicas take no time to start: the halves of an hour do not say which comes first."""
+    return workload.model_copy(update={"startup": 0.0}) if workload.kind == "service" else workload
 
 
 def _halves(one: Slice, share: float) -> tuple[TimeSlice, TimeSlice]:

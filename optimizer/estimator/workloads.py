@@ -179,6 +179,11 @@ class Service(Workload):
     min_replicas: CountOrZero = 0
     """Replicas that are there whenever requests come, however few (the floor of an autoscaler), of any deployments; in
     slices without requests there may be none."""
+    startup: Hours = 0.0
+    """Time from starting a replica (its node, loading the weights) until it serves, below 1 h.
+
+    Replicas for the next clock hour hold their GPUs so much earlier. Not beside `slices` of the problem's own.
+    """
     redundancy: SpareNodes = 0
     """Nodes that may be lost at any time (`n+1`, `n+2`, or their number): any nodes that host replicas of the service,
     in any slice, and the rest still serves the whole rate."""

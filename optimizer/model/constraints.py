@@ -23,6 +23,7 @@ from optimizer.model.families.services import (
     replica_floor,
     replica_time,
     stage_balance,
+    start_up,
     whole_replica,
 )
 from optimizer.model.families.site import site_power, site_rack_units
@@ -40,6 +41,7 @@ FAMILIES: tuple[Family, ...] = (
     whole_replica,
     memory_capacity,
     replica_floor,
+    start_up,
     spare_capacity,
     pool_capacity,
     fleet_balance,

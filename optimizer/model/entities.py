@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate, Stage
+from optimizer.estimator.workloads import Service
 from optimizer.model.options import LeftOut, Option
 from optimizer.model.timegrid import SAME_MONTH, Cell, TimeGrid
 from optimizer.problem.schema import Problem
@@ -135,6 +136,10 @@ class Instance:
     def cells(self) -> list[Cell]:
         """All cells of the grid."""
         return self.grid.cells()
+
+    def startup_hours(self, workload: str) -> float:
+        """Hours that a replica of a service takes to start."""
+        return next((w.startup for w in self.problem.workloads if isinstance(w, Service) and w.name == workload), 0.0)
 
     def existing_in_service(self, option: Option, month: float) -> int:
         """Nodes already held that are still there at `month`."""

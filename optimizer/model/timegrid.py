@@ -5,7 +5,7 @@ job on a 3-year horizon is exact. Every stretch of time holds each slice in its 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from optimizer.finance import running_factor
@@ -16,6 +16,8 @@ from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 SAME_MONTH = 1e-9
 """Two grid points closer than this (months) are one."""
+SAME_PART = 1e-9
+"""Parts of an hour closer than this are one."""
 WEEKDAY_SHARE, WEEKEND_SHARE = 5 / 7, 2 / 7
 
 
@@ -41,6 +43,16 @@ class Slice:
     name: str
     share_of_hours: float
     hours_of_day: tuple[int, ...] | None = None
+    starting: tuple[float, float] | None = None
+    """Which part of each of its hours it is, where replicas for the next hour are starting in it (`with_start_up`)."""
+    hour_slice: int = -1
+    """Where `starting`: the slice that holds the rest of its hours."""
+    next_slices: tuple[int, ...] = ()
+    """Where `starting`: the slices of the hours that follow."""
+
+    def starts(self, startup_hours: float) -> bool:
+        """Whether replicas that take so long to start are starting in it."""
+        return self.starting is not None and startup_hours > 0 and self.starting[0] >= 1 - startup_hours - SAME_PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,48 @@ def list_slices(problem: Problem) -> tuple[Slice, ...]:
         clock = hour % HOURS_PER_DAY
         key = (*(round(p[hour], 12) for p in profiles), *(clock in hours for hours in windows))
         groups.setdefault(key, []).append(hour)
-    return tuple(_merged_slice(i, hours) for i, hours in enumerate(groups.values()))
+    plain = [_merged_slice(i, hours) for i, hours in enumerate(groups.values())]
+    return with_start_up(plain, [service.startup for service in services])
+
+
+def with_start_up(plain: Sequence[Slice], startups: Iterable[float]) -> tuple[Slice, ...]:
+    """Slices of hours, and the last minutes of hours in which replicas for other hours start, cut off as slices.
+
+    An hour is cut wherever the next one is of another slice, at each start-up time (in hours, below 1) before its end.
+    After the last hour of a day either day may follow, so that both count.
+    """
+    cuts = sorted({1 - startup for startup in startups if startup > 0})
+    slice_of = {hour: one.index for one in plain for hour in one.hours_of_day or ()}
+    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for hour, own in slice_of.items():
+        after = tuple(sorted({slice_of[n] for n in next_hours(hour)} - {own}))
+        if after and cuts:
+            groups.setdefault((own, after), []).append(hour)
+    cut_off = {hour for hours in groups.values() for hour in hours}
+    found = [_shortened(one, cut_off, cuts[0]) if cuts else one for one in plain]
+    for (own, after), hours in groups.items():
+        for part in pairwise([*cuts, 1.0]):
+            name = f"{_hours_name(hours)}:{60 * part[0]:.6g}..{60 * part[1]:.6g}"
+            share = (part[1] - part[0]) * _share_of_hours(hours)
+            found.append(Slice(len(found), name, share, tuple(hours), part, own, after))
+    return tuple(found)
+
+
+def next_hours(hour: int) -> tuple[int, ...]:
+    """Hours of the representative week that may follow one: after a day's last hour comes a weekday or a weekend."""
+    return (0, HOURS_PER_DAY) if hour % HOURS_PER_DAY == HOURS_PER_DAY - 1 else (hour + 1,)
+
+
+def _shortened(one: Slice, cut_off: set[int], part: float) -> Slice:
+    """A slice with no more than the first part of the hours whose end is cut off."""
+    hours = one.hours_of_day or ()
+    whole, cut = [h for h in hours if h not in cut_off], [h for h in hours if h in cut_off]
+    return replace(one, share_of_hours=_share_of_hours(whole) + part * _share_of_hours(cut)) if cut else one
+
+
+def _share_of_hours(hours: Sequence[int]) -> float:
+    weekday = sum(h < HOURS_PER_DAY for h in hours)
+    return (weekday * WEEKDAY_SHARE + (len(hours) - weekday) * WEEKEND_SHARE) / HOURS_PER_DAY
 
 
 def _own_slice(index: int, given: TimeSlice) -> Slice:
@@ -124,10 +177,8 @@ def _own_slice(index: int, given: TimeSlice) -> Slice:
 
 
 def _merged_slice(index: int, hours: Sequence[int]) -> Slice:
-    weekday = sum(h < HOURS_PER_DAY for h in hours)
-    share = (weekday * WEEKDAY_SHARE + (len(hours) - weekday) * WEEKEND_SHARE) / HOURS_PER_DAY
     name = "all" if len(hours) == 2 * HOURS_PER_DAY else _hours_name(hours)
-    return Slice(index, name, share, tuple(hours))
+    return Slice(index, name, _share_of_hours(hours), tuple(hours))
 
 
 def _hours_name(hours: Sequence[int]) -> str:

@@ -181,8 +181,30 @@ def add_serve(instance: Instance, v: Variables) -> None:
                 if not names or not _available(instance, v, server, cell):
                     continue
                 v.replicas[server.index, key] = v.columns.add("replicas", (server.index, *key), integer=True)
+                same = hour_key(instance, workload, key)
                 for name in names:
-                    v.serve[server.index, name, key] = v.columns.add("serve", (server.index, name, *key), upper=1)
+                    if same is None:
+                        v.serve[server.index, name, key] = v.columns.add("serve", (server.index, name, *key), upper=1)
+                    else:  # what starts up serves nothing yet: the shares of the hour go on
+                        v.serve[server.index, name, key] = v.serve[server.index, name, same]
+        _add_first_starts(instance, v, servers)
+
+
+def hour_key(instance: Instance, workload: str, key: CellKey) -> CellKey | None:
+    """Cell with the rest of the hour at whose end replicas of a service are starting; None where none are."""
+    slice_ = instance.grid.slices[key[1]]
+    if slice_.starting is None or not slice_.starts(instance.startup_hours(workload)):
+        return None
+    return (key[0], slice_.hour_slice)
+
+
+def _add_first_starts(instance: Instance, v: Variables, servers: Sequence[Server]) -> None:
+    """Replicas that start in an hour without requests."""
+    for cell in instance.cells():
+        key, after = cell_key(cell), instance.grid.slices[cell.slice].next_slices
+        for server in servers if hour_key(instance, servers[0].workload, key) else ():
+            if (server.index, key) not in v.replicas and any((server.index, (key[0], s)) in v.replicas for s in after):
+                v.replicas[server.index, key] = v.columns.add("replicas", (server.index, *key), integer=True)
 
 
 def add_rent(instance: Instance, v: Variables) -> None:

@@ -6,6 +6,7 @@ from datetime import date
 
 from optimizer.problem.checks import Case, Complaint, Complaints
 from optimizer.problem.positions import Path
+from optimizer.problem.wording import duration
 from optimizer.quantities import MOST_PER_S
 from optimizer.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
@@ -42,4 +43,16 @@ def rates_stay_countable(case: Case) -> Complaints:
             yield Complaint((*path, "traffic", key), message, "lower it, or shorten the horizon")
 
 
-BOUND_RULES: tuple[Callable[[Case], Complaints], ...] = (dates_have_come, rates_stay_countable)
+def start_up_by_the_hour(case: Case) -> Complaints:
+    """Replicas start in less than an hour, and before clock hours."""
+    for path, service in case.services():
+        if service.startup >= 1:
+            message = f"found a start-up of {duration(service.startup)}: only times below 1 h are planned"
+            yield Complaint((*path, "startup"), message, "write e.g. 50 min")
+        elif service.startup > 0 and case.problem.slices is not None:
+            message = "the problem lists its own slices, which do not say which hour follows which"
+            hint = "leave slices out and give traffic.profile, or leave startup out"
+            yield Complaint((*path, "startup"), message, hint, at_key=True)
+
+
+BOUND_RULES: tuple[Callable[[Case], Complaints], ...] = (dates_have_come, rates_stay_countable, start_up_by_the_hour)

@@ -20,6 +20,7 @@ _NAMES = {
     "minimum_order": "least order of {0} (min_nodes)",
     "residency": "where data of {0} may go (data.regions)",
     "single_gpu_type": "what {0} may run on together (spread)",
+    "start_up": "start-up time of replicas of {0} (startup)",
     "considered": "what is considered ({0})",
 }
 _SIZES = {"max_gpus": "most GPUs of {0} (max_gpus)", "min_gpus": "fewest GPUs of {0} (min_gpus)"}
@@ -27,6 +28,7 @@ _CHOICES = {
     "residency": "data of {0} allowed anywhere",
     "single_gpu_type": "{0} allowed on any mix of GPUs (spread: any)",
     "daily_window": "{0} allowed at all hours",
+    "start_up": "{0} ready at once",
     "considered": "{0} left open",
 }
 _LET_IN = "{0} left open: {1} would then be used"

@@ -8,6 +8,7 @@ FAMILY_MEANINGS = {
     "whole_replica": "a small load still needs one whole replica",
     "memory_capacity": "a replica's memory for sequences in flight is used up: more memory would hold more",
     "replica_floor": "as few replicas as min_replicas allows",
+    "start_up": "replicas for the next hour are started no earlier than their start-up takes",
     "spare_capacity": "after the worst loss of nodes the rest serves the whole rate, and no more",
     "pool_capacity": "all GPUs of the nodes there are in use: whole nodes decide the count",
     "fleet_balance": "nodes in service are those held, and those ordered and arrived",

@@ -46,6 +46,7 @@ _FAMILY_WORDS = {
     "demand_coverage": "requests of {0}",
     "deadline": "work of {0} by its deadline",
     "replica_floor": "least replicas of {0} (min_replicas)",
+    "start_up": "replicas of {0} started before they are needed (startup)",
     "spare_capacity": "spare nodes of {0} (redundancy)",
     "minimum_order": "minimum order of {0}",
     "scaling_limit": "GPUs at once of {0}",

@@ -35,6 +35,18 @@ def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple
     spare = {column for row in rows if row.family in ("spare_capacity", "replica_floor") for column, _ in row.terms}
     for column, least in need.items():
         tidy[column] = values[column] if column in spare else min(values[column], least)
+    return _with_starting(rows, values, tidy)
+
+
+def _with_starting(rows: Sequence[Row], values: Sequence[float], tidy: list[float]) -> tuple[float, ...]:
+    """As many replicas starting as the hours before and after need."""
+    least: dict[int, float] = defaultdict(float)
+    for row in rows:
+        if row.family == "start_up":
+            (starting, _), (needed, _) = row.terms
+            least[starting] = max(least[starting], tidy[needed])
+    for column, needed_at_least in least.items():
+        tidy[column] = min(values[column], max(tidy[column], needed_at_least))
     return tuple(tidy)
 
 
@@ -303,7 +315,9 @@ def grid_document(milp: Milp) -> dict[str, Any]:
         "horizon_months": grid.horizon_months,
         "periods": [{"start_month": p.start_month, "months": p.months} for p in grid.periods],
         "slices": [
-            {"name": s.name, "share_of_hours": s.share_of_hours, "hours_of_week": s.hours_of_day} for s in grid.slices
+            {"name": s.name, "share_of_hours": s.share_of_hours, "hours_of_week": s.hours_of_day}
+            | ({} if s.starting is None else {"starting": s.starting})
+            for s in grid.slices
         ],
         "blocks": [{"start_month": b.start_month, "end_month": b.end_month, "period": b.period} for b in grid.blocks],
     }

@@ -248,6 +248,34 @@ options:
 limits: {capex_by_period: [20000 USD, null], capex_by_year: [18000 USD, 10000 USD], vendors: {max: 3}}
 """
 
+STARTING = """
+name: starting
+horizon: {months: 3, periods: once}
+gpus: {A: {}, B: {}}
+workloads:
+  - name: chat
+    kind: service
+    startup: 15 min
+    min_replicas: 2
+    traffic: {mean_requests_per_s: 4, profile: [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 4, 4, 4, 4, 4, 4, 4, 4, 1, 1, 0, 0]}
+  - {name: search, kind: service, startup: 6 min, redundancy: n+1,
+     traffic: {mean_requests_per_s: 3,
+       profile: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 1, 1]}}
+  - {name: tune, kind: batch, work: {amount: 900, unit: samples}, deadline: 20 days, window: {daily: "20:00-06:00"}}
+measurements:
+  - {workload: chat, gpu: A, requests_per_s: 2}
+  - {workload: chat, gpu: B, requests_per_s: 0.7}
+  - {workload: search, gpu: A, requests_per_s: 1.5}
+  - {workload: search, gpu: B, requests_per_s: 0.5}
+  - {workload: tune, gpu: B, per_gpu_hour: 3}
+options:
+  catalog: false
+  quotes:
+    - {name: a-cloud, gpu: A, gpus_per_node: 2, provider: P, purchase: on-demand, price: 3 USD/h, max_nodes: 3}
+    - {name: b-term, gpu: B, provider: Q, purchase: reserved, price: 0.4 USD/h, term: 3 months, max_nodes: 3}
+    - {name: b-cloud, gpu: B, provider: Q, purchase: on-demand, price: 0.7 USD/h}
+"""
+
 REDUNDANT = """
 name: redundant
 horizon: {months: 3, periods: once}

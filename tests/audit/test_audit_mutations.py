@@ -14,6 +14,7 @@ from tests.audit.plans import (
     LIMITED,
     PROFILE,
     REDUNDANT,
+    STARTING,
     document,
 )
 
@@ -26,6 +27,7 @@ PROBLEMS = {
     "apart": APART,
     "redundant": REDUNDANT,
     "limited": LIMITED,
+    "starting": STARTING,
 }
 
 FREE = {

@@ -165,6 +165,15 @@ def redundant() -> Milp:
     return _built(problem([chat, search], quotes, measured, months=1))
 
 
+@cache
+def starting() -> Milp:
+    """A service that sleeps by night, and one that takes longer to start, on owned and rented nodes."""
+    profile = [0.0] * 8 + [1.0] * 4 + [2.0] * 12
+    quotes = [on_demand("od", nodes_of=4, price=4.0), owned("own", price=9_000.0)]
+    services = [service(rate=2.0, startup="6 min", traffic={"profile": profile}), service("slow", startup="30 min")]
+    return _built(problem(services, quotes, [serves(), serves("slow")], months=1))
+
+
 def _built(data: Data) -> Milp:
     return build(prepare(parsed(data), the_catalog()).instance())
 
@@ -174,7 +183,8 @@ SOURCES: dict[str, Callable[[], Milp]] = {
     "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
     "site_rack_units": limited, "site_power": limited, "vendor_limit": limited, "vendor_serves": limited,
-    "replica_floor": limited, "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
+    "replica_floor": limited, "start_up": starting,
+    "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]
 

@@ -18,7 +18,7 @@ from optimizer.model.lookup import (
 from optimizer.model.resources import RESOURCES
 from optimizer.model.rows import CostLine, Row, Term, row
 from optimizer.model.staging import is_staged, takes_requests
-from optimizer.model.variables import SMALL_LOAD, CellKey, Variables, cell_key
+from optimizer.model.variables import SMALL_LOAD, CellKey, Variables, cell_key, hour_key
 
 
 def demand_coverage(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
@@ -90,13 +90,31 @@ def replica_floor(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> 
     """
     least = {w.name: w.min_replicas for w in instance.problem.workloads if isinstance(w, Service) and w.min_replicas}
     there: dict[tuple[str, CellKey], list[Term]] = defaultdict(list)
+    asked = {(instance.servers[index].workload, key) for index, _, key in v.serve}
     for (index, key), column in v.replicas.items():
         server = instance.servers[index]
-        if server.workload in least and takes_requests(server):
+        if server.workload in least and takes_requests(server) and (server.workload, key) in asked:
             there[server.workload, key].append((column, 1.0))
     for (workload, key), terms in there.items():
         place = (workload, *cell_index(instance, key))
         yield row("replica_floor", place, terms, ">=", float(least[workload]), "replicas")
+
+
+def start_up(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Replicas in the last minutes of an hour ≥ replicas in the hour, ≥ replicas in the next: started before needed.
+
+    Per deployment, option, block, and slice in which replicas of the service start.
+    """
+    slices = instance.grid.slices
+    for (index, key), column in v.replicas.items():
+        server = instance.servers[index]
+        if hour_key(instance, server.workload, key) is None:
+            continue
+        for other in (slices[key[1]].hour_slice, *slices[key[1]].next_slices):
+            needed = v.replicas.get((index, (key[0], other)))
+            if needed is not None:
+                place = (server.workload, server.label, *cell_index(instance, key), slices[other].name)
+                yield row("start_up", place, [(column, 1.0), (needed, -1.0)], ">=", 0.0, "replicas")
 
 
 def memory_capacity(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:

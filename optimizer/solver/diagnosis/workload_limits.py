@@ -34,6 +34,8 @@ def limits_of_workloads(prepared: Prepared) -> Iterator[Limit]:
                 yield _at_least(workload, "redundancy", "spare_capacity", "nodes")
             if workload.min_replicas:
                 yield _at_least(workload, "min_replicas", "replica_floor", "replicas")
+            if workload.startup:
+                yield _choice(f"workloads.{workload.name}.startup", "start_up", workload.name, startup=0.0)
         if workload.data.regions:
             name = workload.name
             data = workload.data.model_copy(update={"regions": []})

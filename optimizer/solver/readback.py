@@ -11,7 +11,7 @@ from optimizer.model.lookup import rate_in
 from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
 from optimizer.plan import Acquisition, Assignment, CheckedRow, Cost, PricedLine, Rental
-from optimizer.solver.tidy import REPLICA_FAMILIES
+from optimizer.solver.tidy import REPLICA_FAMILIES, with_starting
 
 BINDING = 1e-6
 """A row whose slack is below this share of its size is binding."""
@@ -35,19 +35,7 @@ def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple
     spare = {column for row in rows if row.family in ("spare_capacity", "replica_floor") for column, _ in row.terms}
     for column, least in need.items():
         tidy[column] = values[column] if column in spare else min(values[column], least)
-    return _with_starting(rows, values, tidy)
-
-
-def _with_starting(rows: Sequence[Row], values: Sequence[float], tidy: list[float]) -> tuple[float, ...]:
-    """As many replicas starting as the hours before and after need."""
-    least: dict[int, float] = defaultdict(float)
-    for row in rows:
-        if row.family == "start_up":
-            (starting, _), (needed, _) = row.terms
-            least[starting] = max(least[starting], tidy[needed])
-    for column, needed_at_least in least.items():
-        tidy[column] = min(values[column], max(tidy[column], needed_at_least))
-    return tuple(tidy)
+    return with_starting(rows, values, tidy)
 
 
 def total_cost(milp: Milp, values: Sequence[float], bound: float, gap: float) -> Cost:

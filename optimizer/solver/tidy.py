@@ -45,3 +45,15 @@ def without_idle_choices(rows: Sequence[Row], values: Sequence[float]) -> tuple[
             (nodes, _), (provider, _) = row.terms
             used[provider] = max(used[provider], float(values[nodes] > DUST))
     return tuple(used.get(column, value) for column, value in enumerate(values))
+
+
+def with_starting(rows: Sequence[Row], values: Sequence[float], tidy: list[float]) -> tuple[float, ...]:
+    """As many replicas starting as the hours before and after need."""
+    least: dict[int, float] = defaultdict(float)
+    for row in rows:
+        if row.family == "start_up":
+            (starting, _), (needed, _) = row.terms
+            least[starting] = max(least[starting], tidy[needed])
+    for column, needed_at_least in least.items():
+        tidy[column] = min(values[column], max(tidy[column], needed_at_least))
+    return tuple(tidy)

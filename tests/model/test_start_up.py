@@ -9,8 +9,10 @@ import pytest
 from optimizer.decision.variants import with_duty
 from optimizer.errors import ProblemFileError
 from optimizer.problem.load import parse_problem
+from optimizer.solver.decomposition.run import can_decompose
 from tests.model.builders import (
     Data,
+    built,
     job,
     least_cost,
     on_demand,
@@ -126,3 +128,10 @@ def test_break_even_counts_replicas_as_ready_at_once() -> None:
     """A problem run for a share of its hours has no order of hours; start-up is left out there."""
     data = parsed(problem([chat("6 min")], [on_demand()], [serves()]))
     assert all(w.startup == 0 for w in with_duty(data, 0.5).workloads if w.kind == "service")
+
+
+def test_replicas_that_take_time_to_start_are_planned_in_one_model() -> None:
+    """Start-up ties the cells of a block together: such problems are not decomposed, however large."""
+    one, other = (problem([chat(startup)], [on_demand()], [serves()]) for startup in ("0 min", "6 min"))
+    assert can_decompose(built(one).instance)
+    assert not can_decompose(built(other).instance)

@@ -73,7 +73,11 @@ class Rental:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What serves a request class (or runs a job): `share` of its total, `utilisation` in its peak slice."""
+    """What serves a request class (or runs a job): `share` of its total, `utilisation` in its peak slice.
+
+    For a job that starts over at every interruption: hours of its part of one run on the GPUs of its peak, without any
+    interruption and on average.
+    """
 
     workload: str
     request_class: str | None
@@ -86,6 +90,8 @@ class Assignment:
     bottleneck: str
     utilisation: float
     measured: bool
+    hours_undisturbed: float | None = None
+    hours_expected: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,6 +239,8 @@ class AssignmentRecord(Part):
     bottleneck: str
     utilisation: float
     measured: bool
+    hours_undisturbed: float | None = None
+    hours_expected: float | None = None
 
 
 _GROUPS_OF_TERMS = {"capex": "capex", "installation": "capex", "upfront_fee": "capex", "salvage_value": "salvage"}

@@ -33,6 +33,14 @@ def useful_share(job: AnyJob, option: OptionRecord, estimate: JobEstimate, amoun
     return option.availability / times_over
 
 
+def starts_anew(job: AnyJob, option: OptionRecord) -> bool:
+    """Whether interruptions come and nothing is saved."""
+    rate, lost = option.interruptions_per_node_hour, option.hours_lost_per_interruption
+    if job.checkpoints:
+        return rate > 0 and job.checkpoint_every is None and lost == 0
+    return rate > 0 or option.interruptible
+
+
 def refusals(
     problem: Problem, options: Iterable[OptionRecord], estimates: Sequence[JobEstimate], demands: Sequence[Demand]
 ) -> Iterator[Rejection]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from optimizer.audit.case import Case
 from optimizer.audit.document import AssignmentRecord
 from optimizer.audit.fleet import check_terms, most_gpus
+from optimizer.audit.interruptions import starts_anew
 from optimizer.audit.jobs import Working
 from optimizer.audit.lines import Line
 from optimizer.audit.report import DUST, TOLERANCE, Checker
@@ -22,7 +23,7 @@ def check_summaries(
     """Check every summary."""
     checker.same("summaries", "gpus", case.plan.gpus, most_gpus(case))
     _check_rentals(case, lines, checker)
-    _check_assignments(case, {**_of_services(case, stations), **_of_jobs(works)}, checker)
+    _check_assignments(case, {**_of_services(case, stations), **_of_jobs(case, works)}, checker)
     _check_proof(case, checker)
 
 
@@ -99,16 +100,17 @@ def _bottleneck(estimate: ServiceEstimate, found: ClassEstimate) -> str:
     return max(names, key=lambda name: getattr(found, f"{name}_seconds"))
 
 
-def _of_jobs(works: list[Working]) -> dict[Who, list[AssignmentRecord]]:
+def _of_jobs(case: Case, works: list[Working]) -> dict[Who, list[AssignmentRecord]]:
     groups: dict[Who, list[Working]] = defaultdict(list)
     for work in works:
         label = work.member.estimate.deployment.label
         groups[work.run.job.name, None, work.record.option, label].append(work)
-    return {who: [_job_record(who, own)] for who, own in groups.items()}
+    return {who: [_job_record(case, who, own)] for who, own in groups.items()}
 
 
-def _job_record(who: Who, works: list[Working]) -> AssignmentRecord:
+def _job_record(case: Case, who: Who, works: list[Working]) -> AssignmentRecord:
     first = works[0]
+    undisturbed, expected = _hours_of_run(case, works)
     group = first.member.estimate.deployment.gpus_per_replica
     peak = max(max(math.ceil(w.gpus / group - TOLERANCE) * group, w.way.least_gpus) for w in works)
     return AssignmentRecord.model_construct(
@@ -123,7 +125,22 @@ def _job_record(who: Who, works: list[Working]) -> AssignmentRecord:
         bottleneck="measured rate" if first.member.estimate.measured else "compute",
         utilisation=1.0,
         measured=first.member.estimate.measured,
+        hours_undisturbed=None if undisturbed is None else undisturbed / peak,
+        hours_expected=None if expected is None else expected / peak,
     )
+
+
+def _hours_of_run(case: Case, works: list[Working]) -> tuple[float | None, float | None]:
+    """GPU-hours of the part of a run done here, undisturbed and with starting over, where it does."""
+    first = works[0]
+    job, option, member = first.run.job, first.option, first.member
+    if not starts_anew(job, option):
+        return None, None
+    demand = next(d for d in case.plan.inputs.estimates.demands if d.workload == job.name)
+    whole = math.fsum(run.amount for run in case.runs if run.job is job)
+    amount = (demand.amount or 0.0) * math.fsum(w.record.amount for w in works) / whole
+    gpu_hours = amount / member.estimate.units_per_gpu_hour
+    return gpu_hours / option.availability, gpu_hours / member.useful_share
 
 
 def _check_assignments(case: Case, derived: dict[Who, list[AssignmentRecord]], checker: Checker) -> None:

@@ -46,6 +46,15 @@ def interruptions_of_run(option: Option, estimate: JobEstimate, amount: float) -
     return option.interruptions_per_node_hour * gpu_hours * occupied_gpus(group, size) / group / size
 
 
+def hours_of_run(job: AnyJob, option: Option, estimate: JobEstimate, amount: float) -> tuple[float, float] | None:
+    """GPU-hours of an amount without interruptions, and on average where it starts over (None: it never does)."""
+    share = useful_share(job, option, estimate, amount)
+    if share == 0 or not starts_over(job, option):
+        return None
+    gpu_hours = amount / estimate.units_per_gpu_hour
+    return gpu_hours / option.availability, gpu_hours / share
+
+
 def refused_runs(
     problem: Problem, estimates: Estimates, fitting: Sequence[tuple[Option, JobEstimate]]
 ) -> Iterator[Rejection]:

@@ -174,6 +174,7 @@ def _assignments(document: Document) -> Section:
         "the model.",
         *_shared(document),
         *_idle(document),
+        *_starting_over(document),
     ]
     return Section("Who serves what", columns(*headings), rows, tuple(notes) if rows else ())
 
@@ -199,6 +200,18 @@ def _idle(document: Document) -> Iterator[str]:
         paid, idle = quantity(there, "GPUs"), there - kept[option]
         if idle > 1e-6:
             yield f"{option}: {paid} paid for, at least {number(idle)} of them idle even at the peak."
+
+
+def _starting_over(document: Document) -> Iterator[str]:
+    """When jobs that start over at every interruption may be expected to end."""
+    for a in document["assignments"]:
+        expected = a.get("hours_expected")
+        if expected is not None:
+            yield (
+                f"{a['workload']} on {a['option']} starts over at every interruption: a run on "
+                f"{quantity(a['gpus_peak'], 'GPUs')} takes {number(expected)} h on average, "
+                f"{number(a['hours_undisturbed'])} h if undisturbed."
+            )
 
 
 def _gpus_there(document: Document) -> dict[str, float]:

@@ -11,6 +11,7 @@ from optimizer.model.lookup import rate_in
 from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
 from optimizer.plan import Acquisition, Assignment, CheckedRow, Cost, PricedLine, Rental
+from optimizer.solver.readback_jobs import job_assignments
 from optimizer.solver.tidy import REPLICA_FAMILIES, with_starting
 
 BINDING = 1e-6
@@ -184,7 +185,7 @@ def gpus_at_once(milp: Milp, values: Sequence[float]) -> dict[str, int]:
 
 def assignments(milp: Milp, values: Sequence[float]) -> tuple[Assignment, ...]:
     """Per workload, class and option: its share of the whole, most replicas, and use in the peak slice."""
-    return (*_service_assignments(milp, values), *_job_assignments(milp, values))
+    return (*_service_assignments(milp, values), *job_assignments(milp, values))
 
 
 def bottleneck(server: Server, request_class: str) -> str:
@@ -252,45 +253,6 @@ def _server_loads(milp: Milp, values: Sequence[float]) -> dict[tuple[int, CellKe
         busy = (server.load(name) or 0.0) * server.estimate.utilisation_cap
         loads[index, key] += values[column] * rate * busy
     return loads
-
-
-def _gpus_at_once(place: WorkPlace, mean_gpus: float) -> int:
-    """GPUs that a job works on at one time: its mean in whole groups, and no fewer than its least size."""
-    group = place.estimate.deployment.gpus_per_replica
-    return max(math.ceil(mean_gpus / group - BINDING) * group, place.demand.alternatives[place.alternative].min_gpus)
-
-
-def _job_assignments(milp: Milp, values: Sequence[float]) -> list[Assignment]:
-    shares: dict[tuple[str, str, str], float] = defaultdict(float)
-    peak: dict[tuple[str, str, str], float] = defaultdict(float)
-    example: dict[tuple[str, str, str], WorkPlace] = {}
-    total: dict[str, float] = defaultdict(float)
-    for demand in milp.instance.volume_demands:
-        total[demand.workload] += demand.amount
-    for place in milp.variables.places:
-        share = sum(values[c] for c in (place.free, place.hired) if c is not None)
-        if share <= DUST:
-            continue
-        key = (place.demand.workload, place.option.option_id, place.estimate.deployment.label)
-        shares[key] += share * place.demand.amount / total[place.demand.workload]
-        example[key] = place
-        peak[key] = max(peak[key], _gpus_at_once(place, share * place.gpus_per_share))
-    return [
-        Assignment(
-            workload=key[0],
-            request_class=None,
-            gpu=place.option.gpu_id,
-            option=key[1],
-            deployment=key[2],
-            replicas_peak=peak[key] / place.estimate.deployment.gpus_per_replica,
-            gpus_peak=peak[key],
-            share=shares[key],
-            bottleneck="measured rate" if place.estimate.measured else "compute",
-            utilisation=1.0,
-            measured=place.estimate.measured,
-        )
-        for key, place in example.items()
-    ]
 
 
 # --- the whole schedule, for audit and explain ------------------------------------------------------------------------

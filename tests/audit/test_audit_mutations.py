@@ -42,7 +42,11 @@ FREE = {
 """Leaves that the audit cannot or need not derive, with the reason."""
 
 
-UNKNOWN_IF_LEFT_OUT = ("inputs.options[].rack_units",)
+UNKNOWN_IF_LEFT_OUT = (
+    "inputs.options[].rack_units",
+    "assignments[].hours_undisturbed",
+    "assignments[].hours_expected",
+)
 """Keys that older plan files lack: left out, they say what null says."""
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from optimizer.audit import audit_plan
 from optimizer.errors import ProblemFileError
+from optimizer.report.plan import plan_sections
 from optimizer.solve import solve
 from optimizer.solver.milp import SolverSettings
-from tests.model.builders import Data, job, least_cost, on_demand, parsed, problem, spot, the_catalog, works
+from tests.model.builders import Data, job, least_cost, on_demand, parsed, planned, problem, spot, the_catalog, works
 
 MONTH = 730
 
@@ -83,3 +84,23 @@ def test_an_interval_of_checkpoints_that_there_are_none_of() -> None:
     """checkpoints: false beside checkpoint_every is a contradiction."""
     with pytest.raises(ProblemFileError, match="checkpoint_every"):
         cost(10.0, checkpoints=False, checkpoint_every="1 h")
+
+
+def test_the_expected_hours_of_a_run_are_in_the_plan_and_its_report() -> None:
+    """80 GPU-hours on one node of 8: 10 h undisturbed, (e^(λH) − 1) ÷ λ hours on average."""
+    quotes = [spot("s", "A", 8, 1.0, interruptions_per_hour=0.05), on_demand("od", "A", 8, 100.0)]
+    alone = job(amount=80.0, min_gpus=8, max_gpus=8, checkpoints=False, deadline="20 h")
+    document = planned(problem([alone], quotes, [works(gpus_per_replica=1)], months=1)).document()
+    (found,) = document["assignments"]
+    expected = math.expm1(0.5) / 0.05
+    assert (found["gpus_peak"], found["hours_undisturbed"]) == (8, pytest.approx(10))
+    assert found["hours_expected"] == pytest.approx(expected)
+    (section,) = [one for one in plan_sections(document) if one.title == "Who serves what"]
+    assert any("takes 12.97 h on average, 10 h if undisturbed" in note for note in section.notes)
+
+
+def test_only_jobs_that_start_over_have_expected_hours() -> None:
+    """With checkpoints a run goes on: hours lost are in its cost, and no hours are listed."""
+    quotes = [spot("s", "A", 8, 1.0, interruptions_per_hour=0.05, hours_lost="1 h")]
+    document = planned(problem([job(amount=80.0)], quotes, [works(gpus_per_replica=1)], months=1)).document()
+    assert [one["hours_expected"] for one in document["assignments"]] == [None]

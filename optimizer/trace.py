@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+BEYOND_CONTEXT = "longest request, beyond the model's context"
+"""What an assumption is called that a reader must look at twice: the model was not published for such requests."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -14,7 +14,7 @@ from optimizer.estimator.services import THROUGHPUT_RANGE
 from optimizer.estimator.training import model_flop_per_token
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyWorkload, Batch, FineTune, Service, Training
-from optimizer.trace import Assumption
+from optimizer.trace import BEYOND_CONTEXT, Assumption
 
 _FILE = "problem file"
 
@@ -39,9 +39,11 @@ def assumptions_of(
     if workload.estimate_by == "rule-of-thumb":
         yield Assumption(f"{workload.name}: estimated by", "rule of thumb", "", _FILE, "user")
     elif isinstance(workload, Service):
+        yield from _beyond_context(workload, model)
         yield from _serving(workload)
         yield from _of_service(workload)
     elif isinstance(workload, Batch):
+        yield from _beyond_context(workload, model)
         yield from _serving(workload)
         prompt, output = batch_lengths(workload)
         said = _said(workload, "requests")
@@ -100,6 +102,22 @@ def _serving(workload: Service | Batch) -> Iterator[Assumption]:
     if workload.expert_parallel != 1:
         yield _constant("expert_popularity_factor", f"{name}: tokens of the busiest GPU of experts ÷ mean", "default")
     yield _constant("serving_memory_share", f"{name}: share of memory an engine fills")
+
+
+def _beyond_context(workload: Service | Batch, model: LlmArchitecture) -> Iterator[Assumption]:
+    """Engines refuse requests longer than the model's published context unless they are told to stretch it."""
+    longest = _longest_request(workload)
+    if model.max_context_tokens and longest > model.max_context_tokens:
+        place = f"{model.ref.file}:{model.ref.line}"
+        source = f"{model.model_id} is published for {model.max_context_tokens:,} tokens ({place})"
+        yield Assumption(f"{workload.name}: {BEYOND_CONTEXT}", longest, "tokens", source, "user")
+
+
+def _longest_request(workload: Service | Batch) -> float:
+    """Tokens of prompt and output of the longest request class, by its means."""
+    if isinstance(workload, Batch):
+        return sum(batch_lengths(workload))
+    return max(shape.prompt + shape.output for shape in request_shapes(workload))
 
 
 def _low_end(workload: AnyWorkload) -> Iterator[Assumption]:

@@ -14,6 +14,7 @@ from optimizer.report.words import (
     ACTIONS,
     LIMIT_FAMILIES,
     PURCHASE_WORDS,
+    beyond_context,
     counted,
     limit_words,
     quantity,
@@ -293,7 +294,7 @@ def _assumptions(document: Document) -> Section:
     rows = tuple(_assumption(a) for a in found[:MOST_ASSUMPTIONS])
     more = len(found) - len(rows)
     notes = [f"{more:,} more in the plan file (`assumptions`)."] if more else []
-    notes += [_price_dates(document)]
+    notes += [*beyond_context(document["assumptions"]), _price_dates(document)]
     headings = ("Assumption", ">Value", "Unit", ">Range", "Kind", "Source")
     return without_empty_columns(Section("Main assumptions", columns(*headings), rows, tuple(notes)))
 

@@ -8,7 +8,7 @@ from optimizer.report.forms import csv_text
 from optimizer.report.infeasible import REJECTION_HEADINGS, rejection_row
 from optimizer.report.numbers import NOTHING, brief, number, percent, span
 from optimizer.report.sections import Section, columns, without_empty_columns
-from optimizer.report.words import counted, resource_words
+from optimizer.report.words import beyond_context, counted, resource_words
 from optimizer.units import BYTES_PER_GIB
 
 Document = dict[str, Any]
@@ -21,7 +21,7 @@ CSV_COLUMNS = (
 
 def sizing_sections(document: Document, *, everything: bool = False) -> list[Section]:
     """Per workload what it needs and what GPUs yield; without `everything` the deployment with fewest GPUs per type."""
-    found = [Section(document["problem"], notes=(_preface(),))]
+    found = [Section(document["problem"], notes=(_preface(), *beyond_context(document["assumptions"])))]
     for demand in document["demands"]:
         found.append(_need(demand))
         found.extend(_yields(demand["workload"], document, everything))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimizer.report.numbers import number
+from optimizer.trace import BEYOND_CONTEXT
 
 TERM_GROUPS = {"capex": "capex", "installation": "capex", "upfront_fee": "capex", "salvage_value": "salvage"}
 """Cost terms that are no running cost."""
@@ -18,6 +19,16 @@ def group_of(line: Mapping[str, Any]) -> str:
 def item_of(line: Mapping[str, Any]) -> str:
     """What a line is for: its offer, or (and) which of the buyer's further costs it is."""
     return ": ".join(part for part in (line.get("name", ""), line["option"]) if part)
+
+
+def beyond_context(assumptions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each workload whose requests are longer than its model was published for."""
+    return [
+        f"Look twice: {found['name']}: {number(found['value'])} tokens; {found['source']}. Engines refuse them unless "
+        "told to stretch it."
+        for found in assumptions
+        if found["name"].endswith(BEYOND_CONTEXT)
+    ]
 
 
 LIMIT_FAMILIES = (

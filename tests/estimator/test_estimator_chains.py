@@ -10,7 +10,8 @@ from catalog import load_catalog
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import Batch, FineTune, Service, Training
-from optimizer.trace import Step
+from optimizer.report.words import beyond_context
+from optimizer.trace import BEYOND_CONTEXT, Step
 
 CATALOG = load_catalog()
 CARDS = ("H200-SXM", "L40S", "RTX-4090", "A100-80GB-SXM")
@@ -116,3 +117,17 @@ def test_width_of_the_attention_is_that_of_its_heads() -> None:
     """Qwen3 32B: 64 heads of 128 are wider (8192) than the model (5120), and so is the attention's work."""
     printed = dict(next(s for s in chains(WORKLOADS["wide heads"])[0] if s.symbol == "F").inputs)
     assert printed["h"] == 64 * 128
+
+
+@pytest.mark.parametrize(("prompt", "told"), [(130_000, False), (131_072, True)])
+def test_requests_beyond_the_models_context_are_pointed_out(prompt: int, told: bool) -> None:
+    """Llama 3.1 is published for 131,072 tokens, prompt and output together; services and batches are told alike."""
+    lengths = {"input": prompt, "output": 100}
+    batch = {"name": "chat", "kind": "batch", "model": "llama-3.1-8b", "requests": {"count": 10, **lengths}}
+    for workload in (service(model="llama-3.1-8b", tokens=lengths), Batch.model_validate(batch)):
+        card = CATALOG.gpu("H200-SXM")
+        found = estimate_all([workload], [card], {card.gpu_id: (1,)}, CATALOG.model, [], {})
+        listed = [a for a in found.assumptions if a.name == f"chat: {BEYOND_CONTEXT}"]
+        assert [(a.value, "131,072" in a.source) for a in listed] == ([(prompt + 100, True)] if told else [])
+        records = [{"name": a.name, "value": a.value, "source": a.source} for a in listed]
+        assert len(beyond_context(records)) == told

@@ -113,8 +113,10 @@ def _parallelism(
 
 
 def no_unit_for(workload: str, gpu: Gpu, precision: str) -> Rejection:
-    """Rejection of a number format that the GPU cannot compute in."""
-    reason = f"{gpu.gpu_id} has no {precision} unit"
+    """Rejection of a number format that the GPU cannot compute in; the other 16 bits are named where it has them."""
+    other = {"bf16": "fp16", "fp16": "bf16"}.get(precision, precision)
+    hint = f"; {other} would do" if gpu.peak_tflop_per_s(other) else ""
+    reason = f"{gpu.gpu_id} has no {precision} unit{hint}"
     return Rejection(workload, gpu.gpu_id, reason, "precision", 1, 0, f"{precision} unit", precision)
 
 

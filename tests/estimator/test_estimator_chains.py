@@ -131,3 +131,19 @@ def test_requests_beyond_the_models_context_are_pointed_out(prompt: int, told: b
         assert [(a.value, "131,072" in a.source) for a in listed] == ([(prompt + 100, True)] if told else [])
         records = [{"name": a.name, "value": a.value, "source": a.source} for a in listed]
         assert len(beyond_context(records)) == told
+
+
+@pytest.mark.parametrize(
+    ("gpu", "weights", "reason"),
+    [
+        ("T4", "bf16", "T4 has no bf16 unit; fp16 would do"),
+        ("Gaudi2", "fp16", "Gaudi2 has no fp16 unit; bf16 would do"),
+        ("Gaudi2", "int8", "Gaudi2 has no int8 unit"),
+    ],
+)
+def test_a_card_without_a_format_names_the_other_16_bits(gpu: str, weights: str, reason: str) -> None:
+    """Turing and Volta have fp16 only, Gaudi 2 bf16 only: the rejection says what to write."""
+    card = CATALOG.gpu(gpu)
+    chat = service(model="llama-3.1-8b", weights=weights)
+    found = estimate_all([chat], [card], {card.gpu_id: (1,)}, CATALOG.model, [], {})
+    assert [r.reason for r in found.rejections] == [reason]

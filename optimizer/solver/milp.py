@@ -28,6 +28,8 @@ from optimizer.solver.arrays import ModelArrays, model_arrays
 WHOLE = 1e-5
 """Integer variables come back this close to a whole number, or something is wrong."""
 UNBOUNDED = "the model is unbounded: a cost line must be missing (a fault of ours)"
+SAME_COST = 1e-6
+"""Gap up to which a cost is proven whatever was asked: HiGHS's own tolerances leave that much."""
 PULP_4 = hasattr(pulp.LpAffineExpression, "from_list")
 
 
@@ -176,7 +178,7 @@ def solve_model(
     highs.setCallback(None, None)  # HiGHS and its callback hold each other where no garbage collector sees it
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         _tell_unbounded(highs)
-    return _read(model, highs, watch, run_status, time.monotonic() - searching)
+    return _read(model, highs, watch, run_status, time.monotonic() - searching, settings.gap)
 
 
 def _tell_unbounded(highs: Any) -> None:
@@ -346,6 +348,7 @@ def _read(
     watch: _Watch,
     run_status: Any,
     seconds: float,
+    asked: float,
 ) -> Solution:
     if watch.failure is not None:
         raise watch.failure
@@ -369,7 +372,8 @@ def _read(
     bound = info.mip_dual_bound * model.objective_scale if is_mip else objective
     bound = min(bound, objective)
     gap = relative_gap(objective, bound)
-    name = "optimal" if status == kinds.kOptimal else "feasible"
+    proven = status == kinds.kOptimal and gap <= max(asked, SAME_COST)
+    name = "optimal" if proven else "feasible"
     return Solution(name, tuple(values), objective, bound, gap, seconds, interrupted)
 
 

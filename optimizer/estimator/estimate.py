@@ -200,7 +200,8 @@ class WorkloadEstimator:
 
     def _nothing_known(self, name: str) -> Rejection:
         if name not in self.field.gpus:
-            reason, resource = f"no figures of {name} and no measurement of {self.workload.name} on it", "figures"
+            lacks = f"no figures of {name} (memory, bandwidth and bf16 are all needed)"
+            reason, resource = f"{lacks} and no measurement of {self.workload.name} on it", "figures"
         elif self.field.gpus[name].is_tpu:
             reason, resource = (
                 f"no analytic model for {name}; give a measurement of {self.workload.name}",

@@ -144,6 +144,7 @@ def test_a_table_of_ones_own_with_its_own_headings(tmp_path):
         (("refresh", "--url", "http://127.0.0.1:9"), "--out"),
         (("refresh", "--url", "file:///etc", "--out", "prices"), "no web address"),
         (("check", "/no/such.csv"), "no such file"),
+        (("check", "/usr"), "a directory"),
         (("list", "offers", "--group-by", "colour"), "gpu,provider,region"),
         (("list", "gpus", "--group-by", "gpu"), "groups offers"),
         (("list", "models", "--max-age", "3"), "--max-age"),

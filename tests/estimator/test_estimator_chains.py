@@ -147,3 +147,9 @@ def test_a_card_without_a_format_names_the_other_16_bits(gpu: str, weights: str,
     chat = service(model="llama-3.1-8b", weights=weights)
     found = estimate_all([chat], [card], {card.gpu_id: (1,)}, CATALOG.model, [], {})
     assert [r.reason for r in found.rejections] == [reason]
+
+
+def test_a_card_that_is_not_described_says_which_figures_count() -> None:
+    """A name without a record (half described, or only quoted): the rejection names all three that are needed."""
+    found = estimate_all([service(model="llama-3.1-8b", gpus=["Mine"])], [], {"Mine": (1,)}, CATALOG.model, [], {})
+    assert ["memory, bandwidth and bf16" in r.reason for r in found.rejections] == [True]

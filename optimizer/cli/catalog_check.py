@@ -58,9 +58,7 @@ def check(
 
 def _readable(file: Path) -> Path:
     if not file.is_file():
-        what = (
-            "a directory; write its files, or --catalog for a whole catalog" if file.is_dir() else "no such file"
-        )
+        what = "a directory; write its files, or --catalog for a whole catalog" if file.is_dir() else "no such file"
         msg = f"{file}: {what}"
         raise typer.BadParameter(msg, param_hint="FILES")
     return file

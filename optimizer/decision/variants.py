@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optimizer.estimator.workloads import AnyJob, AnyWorkload, RequestClass, Service, Traffic
+from optimizer.estimator.workloads import AnyWorkload
 from optimizer.finance import residual_fraction
 from optimizer.model.instance import class_base_rates, slice_multiplier
 from optimizer.model.options import from_existing
 from optimizer.model.timegrid import SAME_MONTH, Slice, list_slices
+from optimizer.problem.scaling import with_slices, with_work
 from optimizer.problem.schema import PURCHASE_OPTIONS, ExistingNodes, Period, Problem, PurchaseOption, TimeSlice
 from optimizer.units import HOURS_PER_MONTH
 
@@ -149,37 +150,10 @@ def _off(one: Slice) -> str:
 
 def _with_duty(workload: AnyWorkload, slices: Sequence[Slice], share: float) -> AnyWorkload:
     if workload.kind != "service":
-        return _with_work(workload, share)
+        return with_work(workload, share)
     rates = class_base_rates(workload, slices)
     by_slice = {one.name: slice_multiplier(workload, one) for one in slices} | {_off(one): 0.0 for one in slices}
-    kept = {"growth": workload.traffic.growth, "by_period": workload.traffic.by_period, "by_slice": by_slice}
-    traffic = Traffic().model_copy(update=kept)
-    return workload.model_copy(update={"traffic": traffic, "classes": _with_rates(workload, rates)})
-
-
-def _with_rates(service: Service, rates: Sequence[float]) -> list[RequestClass]:
-    """Classes that give their own rates at multiplier 1; a service without classes gets its one, `all`."""
-    classes = service.classes or [RequestClass(name="all")]
-    return [
-        one.model_copy(update={"share": None, "requests_per_s": rate}) for one, rate in zip(classes, rates, strict=True)
-    ]
-
-
-def _with_work(job: AnyJob, share: float) -> AnyJob:
-    """The job with `share` times its work, however that is stated."""
-    changes: dict[str, Any] = {}
-    if job.work is not None:
-        changes["work"] = job.work.model_copy(update={"amount": job.work.amount * share})
-    if job.tokens is not None:
-        changes["tokens"] = job.tokens * share
-    if job.kind == "batch":
-        if job.requests is not None:
-            given = {key: getattr(job.requests, key) for key in ("count", "per_day")}
-            scaled = {key: value * share for key, value in given.items() if value is not None}
-            changes["requests"] = job.requests.model_copy(update=scaled)
-    elif job.dataset is not None:
-        changes["dataset"] = job.dataset.model_copy(update={"size": job.dataset.size * share})
-    return job.model_copy(update=changes)
+    return with_slices(workload, by_slice, rates)
 
 
 # --- a shorter horizon ------------------------------------------------------------------------------------------------

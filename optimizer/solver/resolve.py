@@ -1,6 +1,7 @@
-"""Re-solving a prepared problem after a change: one clock for all re-solves of a question.
+"""Re-solving a prepared problem after a change: one clock for all re-solves of a question, and one memory.
 
-The one place that diagnoses and explanations solve through, so that a warm solver can take its place.
+The one place that diagnoses, explanations and sessions solve through. Of a changed problem only the rows that the
+change can touch are built anew, and what solved problems prove of it is not searched for again.
 """
 
 import math
@@ -10,9 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from optimizer.errors import SolverError
 from optimizer.model.build import Milp, build
+from optimizer.model.rebuild import rebuilt
 from optimizer.prepare import Prepared
 from optimizer.problem.schema import Problem
-from optimizer.solver.milp import LinearModel, Solution, SolverSettings, solve_model
+from optimizer.solver.known import KnownPlans, numbers
+from optimizer.solver.known_start import solve_from_start
+from optimizer.solver.milp import LinearModel, Solution, SolverSettings, relative_gap
 
 Again = Callable[[Problem], Prepared]
 """Prepares a changed problem anew (options and estimates included)."""
@@ -38,15 +42,31 @@ def linear_model(milp: Milp) -> LinearModel:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A re-solve: its model and solution, at a proven least cost."""
+    """A re-solve: its model and solution, at a proven least cost; `searched`: earlier ones did not prove it."""
 
     milp: Milp
     solution: Solution
+    searched: bool = True
 
     @property
     def npv(self) -> float:
         """Least cost."""
         return self.solution.objective
+
+
+@dataclass(slots=True)
+class Memory:
+    """What the re-solves of a question share: the model built first, and what is known of those solved."""
+
+    first: Milp | None = None
+    known: KnownPlans = field(default_factory=KnownPlans)
+
+    def built(self, prepared: Prepared) -> Milp:
+        """The model of a problem; rows that cannot differ from those of the first one are taken from there."""
+        if self.first is None:
+            self.first = build(prepared.instance())
+            return self.first
+        return rebuilt(self.first, prepared.instance())
 
 
 @dataclass(slots=True)
@@ -60,6 +80,7 @@ class Resolver:
     again: Again | None = None
     enough_gap: float = 0.0
     solves: int = 0
+    memory: Memory = field(default_factory=Memory)
     stops_at: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,7 +91,7 @@ class Resolver:
         """A resolver for one of so many questions left, each with its part of the time left."""
         left = max(0.0, self.stops_at - time.monotonic())
         part = None if math.isinf(left) else left / max(1, questions)
-        return Resolver(replace(self.settings, time_limit_s=part), self.again, self.enough_gap)
+        return Resolver(replace(self.settings, time_limit_s=part), self.again, self.enough_gap, 0, self.memory)
 
     def run(self, model: LinearModel, *, gap: float | None = None) -> Solution:
         """Solve a model in what is left of the time; `infeasible` or with values.
@@ -86,7 +107,7 @@ class Resolver:
         self.solves += 1
         limit = None if math.isinf(left) else left
         asked = self.settings.gap if gap is None else gap
-        solution = solve_model(model, replace(self.settings, time_limit_s=limit, gap=asked))
+        solution = solve_from_start(model, replace(self.settings, time_limit_s=limit, gap=asked))
         if solution.interrupted:
             self.stops_at = -math.inf
         if solution.status not in ("optimal", "infeasible", "feasible"):
@@ -101,12 +122,33 @@ class Resolver:
         OutOfTimeError
             If time ends before the proof.
         """
-        milp = build(prepared.instance())
-        solution = self._run_or_relaxed(linear_model(milp))
+        found = self.answer(prepared)
+        solution = found.solution
         if solution.status == "infeasible":
             return None
         if solution.status != "optimal" and solution.gap > max(self.settings.gap, self.enough_gap):
             raise OutOfTimeError
+        return found
+
+    def answer(self, prepared: Prepared) -> Resolved:
+        """What is found of a problem in time: least cost, infeasible, or (`feasible`) the best plan found.
+
+        Raises
+        ------
+        OutOfTimeError
+            If time ends before there is any answer.
+        """
+        milp = self.memory.built(prepared)
+        model = linear_model(milp)
+        new = numbers(milp)
+        verdict = self.memory.known.verdict(new, self.settings.gap)
+        if verdict.solution is not None:
+            return Resolved(milp, verdict.solution, searched=False)
+        solution = self._run_or_relaxed(replace(model, start=verdict.start))
+        if solution.values and verdict.bound > solution.bound:
+            bound = min(verdict.bound, solution.objective)
+            solution = replace(solution, bound=bound, gap=relative_gap(solution.objective, bound))
+        self.memory.known.add(new, solution)
         return Resolved(milp, solution)
 
     def has_plan(self, prepared: Prepared) -> bool:
@@ -117,8 +159,15 @@ class Resolver:
         OutOfTimeError
             If time ends before that is known.
         """
+        milp = self.memory.built(prepared)
+        new = numbers(milp)
+        known = self.memory.known.has_plan(new)
+        if known is not None:
+            return known
         # With the cost as its objective the search knows where to look; any plan at all is within a gap of 1.
-        return self._run_or_relaxed(linear_model(build(prepared.instance())), gap=1.0).status != "infeasible"
+        solution = self._run_or_relaxed(linear_model(milp), gap=1.0)
+        self.memory.known.add(new, solution)
+        return solution.status != "infeasible"
 
     def _run_or_relaxed(self, model: LinearModel, gap: float | None = None) -> Solution:
         """Solve a model; where HiGHS gives up (it may, a hair from feasible), its relaxation may still be infeasible.
@@ -131,7 +180,7 @@ class Resolver:
         try:
             return self.run(model, gap=gap)
         except SolverError:
-            relaxed = self.run(replace(model, relaxed=True))
+            relaxed = self.run(replace(model, relaxed=True, start=()))
             if relaxed.status == "infeasible":
                 return relaxed
             raise

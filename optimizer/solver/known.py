@@ -117,14 +117,6 @@ class KnownPlans:
             return Verdict(None, values, bound)
         return Verdict(Solution("optimal", values, cost, min(bound, cost), reached), values, bound)
 
-    def has_plan(self, model: Numbers) -> bool | None:
-        """Whether a model has any plan, as far as solved ones tell."""
-        alike = [one for one in reversed(self.solved) if _same_columns(one.model.columns, model.columns)]
-        if any(one.values and model.admits(one.values) for one in alike):
-            return True
-        none = any(one.bound is None and at_least_as_tight(model, one.model) for one in alike)
-        return False if none else None
-
 
 def _same_columns(before: Columns, after: Columns) -> bool:
     return before is after or (before.keys == after.keys and before.integer == after.integer)

@@ -1,7 +1,8 @@
 """Re-solving a prepared problem after a change: one clock for all re-solves of a question, and one memory.
 
-The one place that diagnoses, explanations and sessions solve through. Of a changed problem only the rows that the
-change can touch are built anew, and what solved problems prove of it is not searched for again.
+The one place that diagnoses, explanations and sessions solve through. With a memory (sessions), only the rows that a
+change can touch are built anew, and what solved problems prove is not searched for again. Diagnoses and explanations
+have none: their many small models cost more to compare than to solve.
 """
 
 import math
@@ -80,7 +81,7 @@ class Resolver:
     again: Again | None = None
     enough_gap: float = 0.0
     solves: int = 0
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory | None = None
     stops_at: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +139,9 @@ class Resolver:
         OutOfTimeError
             If time ends before there is any answer.
         """
+        if self.memory is None:
+            built = build(prepared.instance())
+            return Resolved(built, self._run_or_relaxed(linear_model(built)))
         milp = self.memory.built(prepared)
         model = linear_model(milp)
         new = numbers(milp)
@@ -159,15 +163,8 @@ class Resolver:
         OutOfTimeError
             If time ends before that is known.
         """
-        milp = self.memory.built(prepared)
-        new = numbers(milp)
-        known = self.memory.known.has_plan(new)
-        if known is not None:
-            return known
         # With the cost as its objective the search knows where to look; any plan at all is within a gap of 1.
-        solution = self._run_or_relaxed(linear_model(milp), gap=1.0)
-        self.memory.known.add(new, solution)
-        return solution.status != "infeasible"
+        return self._run_or_relaxed(linear_model(build(prepared.instance())), gap=1.0).status != "infeasible"
 
     def _run_or_relaxed(self, model: LinearModel, gap: float | None = None) -> Solution:
         """Solve a model; where HiGHS gives up (it may, a hair from feasible), its relaxation may still be infeasible.

@@ -1,7 +1,7 @@
 """Searching from a plan that is known.
 
 HiGHS 1.16.0 may misread such a plan: presolve moves it to a cheaper point that is no plan, at whose cost the search is
-cut off, and the first plan comes back as "optimal" (its gap gives it away). Then the search is done again without it.
+cut off, and the first plan comes back before time is up, unproven. Then the search is done again without it.
 """
 
 import math
@@ -33,10 +33,11 @@ def solve_from_start(
     """Solve a model from its start, if it has one; again without it where HiGHS misread it."""
     searching = time.monotonic()
     found = solve_model(model, settings, on_progress=on_progress, on_incumbent=on_incumbent)
-    misread = found.status == "infeasible" or (found.status == "optimal" and found.gap > settings.gap + SAME)
-    if not model.start or not misread:
+    time_left = _time_left(settings, searching)
+    wide = found.gap > settings.gap + SAME and not found.interrupted and time_left != SHORTEST_S
+    if not model.start or not (found.status == "infeasible" or wide):
         return found
-    left = replace(settings, time_limit_s=_time_left(settings, searching))
+    left = replace(settings, time_limit_s=time_left)
     again = solve_model(replace(model, start=()), left, on_progress=on_progress, on_incumbent=on_incumbent)
     return again if found.status == "infeasible" else _better(found, again)
 

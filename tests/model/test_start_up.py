@@ -135,3 +135,14 @@ def test_replicas_that_take_time_to_start_are_planned_in_one_model() -> None:
     one, other = (problem([chat(startup)], [on_demand()], [serves()]) for startup in ("0 min", "6 min"))
     assert can_decompose(built(one).instance)
     assert not can_decompose(built(other).instance)
+
+
+def test_a_start_that_does_not_fit_is_named() -> None:
+    """One node, full until noon: what is needed from then on cannot start on it, and would if it were ready at once."""
+    first = service("morning", rate=1.0, traffic={"profile": [1.0] * 12 + [0.0] * 12})
+    then = service("later", rate=1.0, startup="6 min", traffic={"profile": [0.0] * 12 + [1.0] * 12})
+    quotes = [on_demand(nodes_of=2, max_nodes=1)]
+    measured = [serves("morning", rate=2.0, gpus_per_replica=2), serves("later", gpus_per_replica=1)]
+    plan = planned(problem([first, then], quotes, measured, months=1))
+    fixes = {one.change: one.required for one in plan.infeasibility if one.kind == "limit"}
+    assert fixes == {"workloads.later.startup": 1.0, "options.quotes.od.max_nodes": 2.0}

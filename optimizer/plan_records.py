@@ -49,6 +49,8 @@ class OptionRecord(Part):
     hosting_per_kw_month: float
     maintenance_fraction_per_year: float
     rack_units: float | None = None
+    carbon_g_per_kwh: float | None = None
+    metered_kw: float | None = None
     source: str
     price_date: str
 

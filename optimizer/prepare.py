@@ -10,6 +10,7 @@ from optimizer.errors import CatalogLookupError, Finding, ProblemFileError
 from optimizer.estimator.estimate import estimate_all
 from optimizer.estimator.types import Estimates, Rejection
 from optimizer.model.dominance import drop_outclassed
+from optimizer.model.emitters import emissions_unknown
 from optimizer.model.entities import Instance
 from optimizer.model.further_costs import per_node
 from optimizer.model.instance import build_instance, fits
@@ -62,6 +63,7 @@ def prepare(problem: Problem, catalog: Catalog, today: date | None = None, keep:
     gpus = tuple(_gpu_records(problem, catalog, sorted(named)))
     known = _literature(problem, catalog, owning=bool(servers))
     supply = list_supply(problem, gpus, offers, servers, day, known, keep)
+    _check_emissions(problem, supply)
     estimates = _estimate(problem, catalog, gpus, supply)
     supply = drop_outclassed(problem, supply, estimates, keep)
     refused = _refused(problem, supply, estimates)
@@ -91,6 +93,17 @@ def _check_price_files(problem: Problem, catalog: Catalog) -> None:
         msg = f"price files that are not at hand: {', '.join(missing)}"
         hint = "put them back where they were, unchanged, or solve the problem file anew"
         raise ProblemFileError([Finding(msg, path="options.price_files", hint=hint)])
+
+
+def _check_emissions(problem: Problem, supply: Supply) -> None:
+    """Nodes held already cannot be left out: where emissions count, theirs must be known."""
+    for option in supply.options:
+        if emissions_unknown(option, problem):
+            msg = (
+                f"limits.carbon or finance.carbon_price counts emissions, and those of {option.option_id} are not known"
+            )
+            hint = "write its power and carbon (CO2e per kWh) under options.existing"
+            raise ProblemFileError([Finding(msg, path="options.existing", hint=hint)])
 
 
 def _check_days(rows: Iterable[CloudOffer | ServerOffer], catalog: Catalog, today: date) -> None:
@@ -199,6 +212,8 @@ def _default_assumptions(problem: Problem, supply: Supply, catalog: Catalog) -> 
     if problem.site:
         yield _electricity(problem.site, catalog)
         yield _said(problem.site.model_fields_set, "pue", "PUE", problem.site.pue, "")
+    yield from _intensities(problem)
+    yield from _estimated_emissions(problem, supply)
     present = {option.option_id for option in supply.options}
     for name, offer in _own_offers(problem):
         yield from _owning_defaults(name, offer)
@@ -211,6 +226,37 @@ def _default_assumptions(problem: Problem, supply: Supply, catalog: Catalog) -> 
     undated = sum(1 for o in supply.options if not o.price_date and not o.existing_nodes)
     if undated:
         yield Assumption("prices without a date", float(undated), "offers", "catalog and quotes", "catalog")
+
+
+def _intensities(problem: Problem) -> Iterable[Assumption]:
+    """CO2e per kWh as given, and whether anything counts it."""
+    given = {f"carbon of region {pattern}": grams for pattern, grams in problem.carbon.regions.items()}
+    given |= {f"carbon of {name}": offer.carbon for name, offer in _own_offers(problem) if offer.carbon is not None}
+    if problem.site is not None and problem.site.carbon is not None:
+        given["carbon of the site"] = problem.site.carbon
+    nothing = "; counted by nothing (no limits.carbon, no finance.carbon_price)"
+    source = "problem file" if problem.counts_carbon else f"problem file{nothing}"
+    for name, grams in given.items():
+        yield Assumption(name, grams, "g CO2e/kWh", source, "user")
+
+
+def _estimated_emissions(problem: Problem, supply: Supply) -> Iterable[Assumption]:
+    """What the emissions of rented nodes are estimated by, where they count."""
+    own = dict(_own_offers(problem))
+    rented = [own.get(o.option_id) for o in supply.options if o.purchase_option != "owned"]
+    if not problem.counts_carbon or not rented:
+        return
+    powers, pues = ([one is None or getattr(one, key) is None for one in rented] for key in ("power", "pue"))
+    rests_on = (
+        ("power of rented nodes", "host_factor", "× TDP of their GPUs", any(powers)),
+        ("PUE of rented nodes", "pue", "", any(pues)),
+    )
+    for name, key, unit, used in rests_on:
+        said = key in problem.carbon.model_fields_set
+        source = "problem file" if said else f"default (see carbon.{key})"
+        if used:
+            yield Assumption(name, getattr(problem.carbon, key), unit, source, "user" if said else "estimate")
+    yield Assumption("load of rented nodes", 1.0, "of their power, all paid hours", "emissions only", "estimate")
 
 
 def _own_offers(problem: Problem) -> Iterable[tuple[str, Quote | ExistingNodes]]:

@@ -134,6 +134,10 @@ FRACTION = Unit("a share", {"%": 0.01}, '"8 %" or 0.08', bare=1.0)
 FACTOR = Unit("a factor", {"%": 0.01}, "1.2", bare=1.0)
 FRACTION_PER_YEAR = Unit("a share per year", {"%": 0.01, "%/year": 0.01, "% per year": 0.01}, '"5 %/year"', bare=1.0)
 KILOWATTS = Unit("a power", {"kW": 1.0, "kw": 1.0, "W": 1e-3, "w": 1e-3, "MW": 1e3}, '"10.2 kW"')
+GRAMS_PER_KWH = Unit(
+    "a carbon intensity", {"g/kWh": 1.0, "gCO2e/kWh": 1.0, "kg/MWh": 1.0, "kg/kWh": 1e3, "t/MWh": 1e3}, '"320 g/kWh"'
+)
+TONNES = Unit("a mass of CO2e", {"t": 1.0, "tCO2e": 1.0, "kg": 1e-3, "kt": 1e3}, '"40 t"')
 BYTES = Unit(
     "a size",
     {"B": 1.0, "kB": BYTES_PER_KB, "KB": BYTES_PER_KB, "MB": BYTES_PER_MB, "GB": BYTES_PER_GB, "TB": BYTES_PER_TB,
@@ -283,6 +287,10 @@ Milliseconds = Annotated[
 Kilowatts = Annotated[
     float, BeforeValidator(_parser(KILOWATTS)), Field(ge=0, le=MOST_COUNT), _text_or_number("a power", "10.2 kW")
 ]
+_G_PER_KWH = _text_or_number("a carbon intensity", "320 g/kWh")
+GramsPerKwh = Annotated[float, BeforeValidator(_parser(GRAMS_PER_KWH)), Field(ge=0, le=10_000), _G_PER_KWH]
+_CO2E = _text_or_number("a mass of CO2e", "40 t")
+Tonnes = Annotated[float, BeforeValidator(_parser(TONNES)), Field(ge=0, le=1e12), _CO2E]
 Bytes = Annotated[float, BeforeValidator(_parser(BYTES)), Field(gt=0, le=MOST), _text_or_number("a size", "80 GiB")]
 TflopPerS = Annotated[
     float, BeforeValidator(_parser(TFLOP_PER_S)), Field(gt=0, le=1e12), _text_or_number("a compute rate", "312 TFLOP/s")
@@ -323,6 +331,8 @@ MoneyPerGb = Annotated[
     Field(ge=0, le=MOST_MONEY),
     _text_or_number("money", "0.08 USD/GB"),
 ]
+_PER_T, _T = {"": 1.0, "t": 1.0, "tCO2e": 1.0}, _text_or_number("money", "80 USD/t")
+MoneyPerTonne = Annotated[float, BeforeValidator(_money(_PER_T, "80 USD/t")), Field(ge=0, le=MOST_MONEY), _T]
 MoneyPerKwMonth = Annotated[
     float,
     BeforeValidator(_money({"": 1.0, "kW/month": 1.0, "kW-month": 1.0}, "140 USD/kW/month")),

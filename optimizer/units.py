@@ -11,6 +11,7 @@ MONTHS_PER_YEAR = 12
 SECONDS_PER_HOUR = 3_600
 MS_PER_S = 1_000
 
+GRAMS_PER_TONNE = 10**6
 BYTES_PER_KB = 10**3
 BYTES_PER_MB = 10**6
 BYTES_PER_GB = 10**9
@@ -27,6 +28,6 @@ UNIT_SUFFIXES = (
     "_s", "_ms", "_us", "_seconds", "_hour", "_hours", "_month", "_months", "_years", "_per_year", "_per_month",
     "_per_s", "_per_hour", "_per_day",
     "_w", "_kw", "_kwh", "_usd", "_usd_per_hour", "_usd_per_gpu_hour", "_usd_per_node_hour", "_usd_per_kwh",
-    "_usd_per_kw_month", "_usd_per_month", "_fraction", "_tokens",
+    "_usd_per_kw_month", "_usd_per_month", "_fraction", "_tokens", "_g_per_kwh",
 )  # fmt: skip
 """Suffixes a numeric field may end in; counts (`nodes`, `gpus_per_node`, …) need none."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from catalog.schema import ResaleValue, TypicalDiscount
+from optimizer.audit.carbon import counted
 from optimizer.audit.document import Answer, plain
 from optimizer.audit.report import Checker
 from optimizer.audit.sources import CatalogRows
@@ -56,6 +57,7 @@ def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | st
     if problem.site:
         yield "electricity", problem.site.electricity
         yield "PUE", problem.site.pue
+    yield from _of_carbon(answer, problem)
     yield from _of_own_offers(answer, problem)
     for terms in problem.options.discounts:
         named = ", ".join(part for part in (terms.provider, terms.gpu, terms.option, terms.purchase) if part)
@@ -77,11 +79,32 @@ def _derived(answer: Answer, problem: Problem) -> Iterator[tuple[str, float | st
         yield "prices without a date", float(undated)
 
 
-def _of_own_offers(answer: Answer, problem: Problem) -> Iterator[tuple[str, float]]:
-    """What quotes, existing nodes and spot offers leave open, by the name of the option."""
+def _of_carbon(answer: Answer, problem: Problem) -> Iterator[tuple[str, float]]:
+    """Intensities as given; what the emissions of rented nodes are estimated by, where they count."""
+    own = _own_by_name(problem)
+    if problem.site is not None and problem.site.carbon is not None:
+        yield "carbon of the site", problem.site.carbon
+    yield from ((f"carbon of region {pattern}", grams) for pattern, grams in problem.carbon.regions.items())
+    yield from ((f"carbon of {name}", offer.carbon) for name, offer in own.items() if offer.carbon is not None)
+    rented = [option.option_id for option in answer.inputs.options if option.purchase_option != "owned"]
+    if counted(problem) and rented:
+        yield "load of rented nodes", 1.0
+        if any(name not in own or own[name].power is None for name in rented):
+            yield "power of rented nodes", problem.carbon.host_factor
+        if any(name not in own or own[name].pue is None for name in rented):
+            yield "PUE of rented nodes", problem.carbon.pue
+
+
+def _own_by_name(problem: Problem) -> dict[str, Quote | ExistingNodes]:
     own: dict[str, Quote | ExistingNodes] = {quote.name: quote for quote in problem.options.quotes}
     for index, nodes in enumerate(problem.options.existing):
         own[nodes.name or f"existing-{index + 1}-{nodes.gpu}"] = nodes
+    return own
+
+
+def _of_own_offers(answer: Answer, problem: Problem) -> Iterator[tuple[str, float]]:
+    """What quotes, existing nodes and spot offers leave open, by the name of the option."""
+    own = _own_by_name(problem)
     options = {option.option_id: option for option in answer.inputs.options}
     for name, offer in own.items():
         owned = offer.term is None if isinstance(offer, ExistingNodes) else offer.purchase == "owned"

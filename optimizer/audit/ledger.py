@@ -5,8 +5,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from optimizer.audit.calendar import residual_share
+from optimizer.audit.carbon import carbon_lines
 from optimizer.audit.case import Case, Key
 from optimizer.audit.document import LineRecord, OptionRecord
+from optimizer.audit.energy import busy_nodes
 from optimizer.audit.further_costs import further_lines, percentage_lines
 from optimizer.audit.jobs import Working
 from optimizer.audit.lines import CAPEX, Line, Stay, stays_charged
@@ -29,11 +31,12 @@ HOURS_PER_MONTH = 730.0
 def derive_ledger(case: Case, stations: dict[Place, Station], works: list[Working]) -> list[Line]:
     """All lines of the plan's decisions, without lines of nothing."""
     lines = [*_usage_lines(case), *_order_lines(case), *_salvage_lines(case)]
-    busy = _busy_nodes(stations, works)
+    busy = busy_nodes(stations, works)
     for option in case.options.values():
         if option.held:
             lines += _held_lines(case, option, busy)
     lines += further_lines(case, stations)
+    lines += carbon_lines(case, busy) if case.problem.finance.carbon_price else []
     lines += percentage_lines(case, lines)
     return [line for line in lines if abs(line.quantity) > DUST]
 
@@ -123,22 +126,6 @@ def _add_busy(case: Case, found: dict[When, Line], option: OptionRecord, key: Ke
         line = found.setdefault(when, Line("energy", option, when[0], option.electricity_per_kwh * when[1]))
         line.quantity += extra_kw * hours
         line.npv += extra_kw * present * line.unit_price
-
-
-def _busy_nodes(stations: dict[Place, Station], works: list[Working]) -> dict[str, list[tuple[Key, float]]]:
-    """Nodes busy in a cell, by option.
-
-    A service keeps busy what it serves ÷ the throughput at its operating point, a job its GPUs ÷ the node's.
-    """
-    found: dict[str, list[tuple[Key, float]]] = defaultdict(list)
-    for station in stations.values():
-        seconds = {name: c.replica_seconds_per_request for name, c in station.classes.items()}
-        replicas = math.fsum(rate * seconds[name] for name, rate in station.served.items())
-        nodes = replicas * station.gpus_kept / station.option.gpus_per_node
-        found[station.option.option_id].append((station.key, nodes))
-    for work in works:
-        found[work.record.option].append((work.key, work.record.gpus_on_free / work.option.gpus_per_node))
-    return found
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 
+from optimizer.audit.carbon import kg_per_hour, unknown
 from optimizer.audit.document import Answer, OptionRecord
 from optimizer.audit.fitting import gpus_kept, place_allowed, usable_estimates
 from optimizer.audit.further_costs import alike
@@ -79,10 +80,11 @@ class _Bars:
         )
 
     def _too_little_known(self, offer: OptionRecord) -> bool:
-        """Owned nodes of unknown size where rack units are limited."""
+        """Owned nodes of unknown size where rack units are limited; unknown emissions where they count."""
         site = self.problem.site
         limited = site is not None and site.rack_units_limit is not None
-        return limited and offer.purchase_option == "owned" and offer.rack_units is None
+        uncounted = limited and offer.purchase_option == "owned" and offer.rack_units is None
+        return uncounted or unknown(offer, self.problem)
 
     def _licence_bars(self, offer: OptionRecord) -> bool:
         site = self.problem.site
@@ -130,9 +132,14 @@ class _Rivals:
             and (limits.vendors is None or option.provider == offer.provider)
             and (offer.interruptible or not option.interruptible)
             and alike(option, offer, self.problem)
+            and self._emits_no_more(option, offer)
             and option.price_per_node_hour <= offer.price_per_node_hour * (1 + TOLERANCE)
         )
         return free and all(self._runs_as_well(workload.name, option, offer) for workload in self.problem.workloads)
+
+    def _emits_no_more(self, option: OptionRecord, offer: OptionRecord) -> bool:
+        mine, its = (kg_per_hour(one.model_dump(), self.problem) for one in (option, offer))
+        return mine <= its * (1 + TOLERANCE)
 
     def _runs_as_well(self, name: str, option: OptionRecord, offer: OptionRecord) -> bool:
         workload = next(w for w in self.problem.workloads if w.name == name)

@@ -1,11 +1,14 @@
 """Constraints of nodes, limits and budgets, derived from orders, schedule and ledger."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
 from optimizer.audit.calendar import EPSILON_MONTHS
+from optimizer.audit.carbon import carbon_lines
 from optimizer.audit.case import Case, Key, month_label
 from optimizer.audit.document import OptionRecord
+from optimizer.audit.energy import busy_nodes
 from optimizer.audit.fleet import gpus_used, providers_used, site_limits
 from optimizer.audit.jobs import Working
 from optimizer.audit.lines import Line
@@ -24,6 +27,7 @@ def limit_rows(
     yield from _order_rows(case)
     yield from _supply_rows(case, hired)
     yield from _budget_rows(case, lines)
+    yield from _carbon_rows(case, stations, works)
     yield from _site_rows(case)
     yield from _vendor_rows(case)
 
@@ -158,6 +162,15 @@ def _budget(family: str, name: str, lines: list[Line], limit: float, unit: str, 
     fixed = sum(line.fixed_amount for line in lines) / months
     parts = [(line.amount - line.fixed_amount) / months for line in lines]
     return derived_row(family, (name,), parts, "<=", limit - fixed, unit)
+
+
+def _carbon_rows(case: Case, stations: dict[Place, Station], works: list[Working]) -> Iterator[DerivedRow]:
+    limit = case.problem.limits.carbon
+    if limit is not None:
+        emitted = carbon_lines(case, busy_nodes(stations, works))
+        fixed = math.fsum(line.fixed_quantity for line in emitted)
+        parts = [line.quantity - line.fixed_quantity for line in emitted]
+        yield derived_row("carbon_limit", ("horizon",), parts, "<=", limit - fixed, "t CO2e")
 
 
 def _site_rows(case: Case) -> Iterator[DerivedRow]:

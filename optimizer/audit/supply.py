@@ -5,6 +5,7 @@ from datetime import date
 from typing import Any
 
 from catalog.schema import CloudOffer, ServerOffer
+from optimizer.audit.carbon import with_carbon
 from optimizer.audit.document import Answer, OptionRecord
 from optimizer.audit.left_out import allowed_offers
 from optimizer.audit.report import Checker
@@ -22,9 +23,10 @@ Fields = dict[str, Any]
 
 def check_supply(answer: Answer, problem: Problem, rows: CatalogRows, checker: Checker) -> dict[str, OptionRecord]:
     """Check every option; returns all offers at hand, also those that are no options, as far as they can be derived."""
-    offers = {name: OptionRecord(**_as_tuples(fields)) for name, fields in _own_options(problem)}
+    tdp = _tdp_kw(problem, rows)
+    offers = {name: OptionRecord(**_as_tuples(fields)) for name, fields in _own_options(problem, tdp)}
     if problem.options.has_offers and rows.usable:
-        listed = dict(_catalog_options(problem, rows))
+        listed = dict(_catalog_options(problem, rows, tdp))
         offers |= {name: _record(at_terms(fields, problem), problem) for name, fields in listed.items()}
         offers |= _estimated(answer, problem, rows, list(listed.values()))
     elif problem.options.has_offers:
@@ -34,7 +36,10 @@ def check_supply(answer: Answer, problem: Problem, rows: CatalogRows, checker: C
     for option in answer.inputs.options:
         where = f"inputs.options[{option.option_id}]"
         if option.option_id in offers:
-            checker.same("options", where, option.model_dump(), offers[option.option_id].model_dump())
+            expected = offers[option.option_id].model_dump()
+            if not rows.usable and option.gpu_id not in problem.gpus and expected["metered_kw"] is None:
+                expected["metered_kw"] = option.metered_kw  # from the TDP that another catalog gives
+            checker.same("options", where, option.model_dump(), expected)
         elif rows.usable or not problem.options.has_offers:
             checker.fail("options", where, "no quote, existing node or catalog row gives it")
     return offers
@@ -74,6 +79,8 @@ def _fields(**given: Any) -> Fields:
         "retire_months": None,
         "max_nodes": None,
         "rack_units": None,
+        "carbon_g_per_kwh": None,
+        "metered_kw": None,
         "min_nodes": 1,
         "existing_nodes": 0,
     }
@@ -81,23 +88,35 @@ def _fields(**given: Any) -> Fields:
     return silent | given
 
 
-def _own_options(problem: Problem) -> Iterator[tuple[str, Fields]]:
+def _tdp_kw(problem: Problem, rows: CatalogRows) -> dict[str, float]:
+    """Power of one GPU by type, the buyer's own figures first, where emissions are estimated from it."""
+    own = {name: gpu.tdp for name, gpu in problem.gpus.items() if gpu.tdp}
+    names = {offer.gpu for offer in (*problem.options.quotes, *problem.options.existing)}
+    if problem.options.has_offers and rows.usable:
+        names |= {offer.gpu_id for offer in rows.offers(problem)}
+    known = {name: rows.gpu(name).tdp_w for name in names - set(problem.gpus)} if rows.usable else {}
+    return own | {name: watts / 1000 for name, watts in known.items() if watts}
+
+
+def _own_options(problem: Problem, tdp: dict[str, float]) -> Iterator[tuple[str, Fields]]:
     for quote in problem.options.quotes:
-        yield quote.name, _limited(_of_quote(quote, problem.site), problem)
+        fields = with_carbon(_of_quote(quote, problem.site), quote, problem, tdp)
+        yield quote.name, _limited(fields, problem)
     for number, nodes in enumerate(problem.options.existing, start=1):
         fields = _of_existing(nodes, f"existing-{number}-{nodes.gpu}", problem.site)
-        yield fields["option_id"], _limited(fields, problem)
+        yield fields["option_id"], _limited(with_carbon(fields, nodes, problem, tdp), problem)
 
 
-def _catalog_options(problem: Problem, rows: CatalogRows) -> Iterator[tuple[str, Fields]]:
+def _catalog_options(problem: Problem, rows: CatalogRows, tdp: dict[str, float]) -> Iterator[tuple[str, Fields]]:
     rate = 1.0
     if problem.currency != "USD" and "USD" in problem.exchange_rates:
         rate = problem.exchange_rates["USD"].rate
     for offer in rows.offers(problem):
-        yield offer.offer_id, _of_offer(offer, rate)
+        yield offer.offer_id, with_carbon(_of_offer(offer, rate), None, problem, tdp)
     resale = rows.resale(problem)
     for server in rows.servers(problem):
-        yield server.server_id, _of_server(server, problem.site or Site(), rate, resale)
+        fields = _of_server(server, problem.site or Site(), rate, resale)
+        yield server.server_id, with_carbon(fields, None, problem, tdp)
 
 
 def _limited(fields: Fields, problem: Problem) -> Fields:

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from catalog.schema import TypicalDiscount
+from optimizer.audit.carbon import kg_per_hour
 from optimizer.problem.further_costs import FurtherCost
 from optimizer.problem.schema import Discount, Problem
 
@@ -85,7 +86,8 @@ def cheapest(found: Iterable[Fields], problem: Problem) -> list[Fields]:
     best: dict[tuple[Any, ...], Fields] = {}
     for fields in found:
         borne = tuple(_falls_on(cost, fields) for cost in problem.costs)
-        key = (*(fields[name] for name in ("gpu_id", "gpus_per_node", "term_months", *restricted)), borne)
+        node = tuple(fields[name] for name in ("gpu_id", "gpus_per_node", "term_months", *restricted))
+        key = (*node, borne, kg_per_hour(fields, problem))
         rival = best.get(key)
         if rival is None or _rank(fields) < _rank(rival):
             best[key] = fields

@@ -9,6 +9,7 @@ from optimizer.model.families.limits import (
     budget_capex,
     budget_npv,
     budget_opex,
+    carbon_limit,
     interruptible_share,
     minimum_order,
     provider_limit,
@@ -58,6 +59,7 @@ FAMILIES: tuple[Family, ...] = (
     site_power,
     site_rack_units,
     vendor_limit,
+    carbon_limit,
 )
 
 FLEET_FAMILIES: tuple[Family, ...] = (

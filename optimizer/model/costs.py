@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 
 from optimizer.finance import discount_factor, residual_fraction
 from optimizer.model.amounts import Amounts, held_amounts, rented_nodes
+from optimizer.model.carbon import carbon_fee
+from optimizer.model.energy import energy_amounts
 from optimizer.model.entities import Instance
 from optimizer.model.further_costs import costs_of_traffic, costs_per_order, costs_while_held, fixed_costs, percentages
 from optimizer.model.options import Option
 from optimizer.model.rows import CostLine
 from optimizer.model.spans import priced_hours
-from optimizer.model.variables import CellKey, Variables, cell_key
+from optimizer.model.variables import Variables, cell_key
 from optimizer.units import HOURS_PER_MONTH, MONTHS_PER_YEAR
 
 
@@ -67,12 +69,9 @@ def energy(instance: Instance, v: Variables) -> Iterator[CostLine]:
     """
     change = instance.problem.finance.opex_escalation.electricity
     for option in instance.held_options:
-        if option.electricity_per_kwh <= 0 or max(option.idle_kw, option.load_kw) <= 0:
-            continue
-        idle = option.idle_kw * option.pue * HOURS_PER_MONTH
-        amounts = held_amounts(instance, v, option, option.electricity_per_kwh, idle, change)
-        _add_busy(instance, v, option, amounts, change)
-        yield from amounts.lines("energy", option, "kWh", option.electricity_per_kwh)
+        if option.electricity_per_kwh > 0 and max(option.idle_kw, option.load_kw) > 0:
+            amounts = energy_amounts(instance, v, option, option.electricity_per_kwh, change)
+            yield from amounts.lines("energy", option, "kWh", option.electricity_per_kwh)
 
 
 def hosting(instance: Instance, v: Variables) -> Iterator[CostLine]:
@@ -136,31 +135,6 @@ def _order_lines(instance: Instance, v: Variables, term: str, price: Callable[[O
             yield CostLine(term, order.option.option_id, order.period, "nodes", amount, source, terms, group="capex")
 
 
-def _add_busy(instance: Instance, v: Variables, option: Option, amounts: Amounts, change: float) -> None:
-    """Add the extra kWh per unit of `serve` and `work` when a node of the option is busy."""
-    extra_kw = (option.load_kw - option.idle_kw) * option.pue
-    hours = {cell_key(c): priced_hours(instance, c, change) for c in instance.cells()}
-    for column, busy_nodes, key in _busy_nodes(instance, v, option):
-        kw, period = busy_nodes * extra_kw, instance.grid.blocks[key[0]].period
-        for part in hours[key]:
-            value = kw * part.present_hours * option.electricity_per_kwh * part.level
-            amounts.add(period, part.level, column, kw * part.hours, value)
-
-
-def _busy_nodes(instance: Instance, v: Variables, option: Option) -> Iterator[tuple[int, float, CellKey]]:
-    """(column, nodes busy per unit of it, cell) of all that keeps nodes of the option busy."""
-    rates = {(d.workload, d.request_class): d.rate_per_s for d in instance.rate_demands}
-    for (index, name, key), column in v.serve.items():
-        server = instance.servers[index]
-        if server.option is option:
-            rate = rates[server.workload, name][instance.grid.blocks[key[0]].period][key[1]]
-            seconds = next(c for c in server.estimate.classes if c.request_class == name).replica_seconds_per_request
-            yield column, rate * seconds * (server.occupied_gpus / option.gpus_per_node), key
-    for place in v.places:
-        if place.option is option and place.free is not None:
-            yield place.free, place.gpus_per_share / option.gpus_per_node, cell_key(place.cell)
-
-
 CostTerm = Callable[[Instance, Variables], Iterator[CostLine]]
 COST_TERMS: tuple[CostTerm, ...] = (
     usage_fee,
@@ -176,6 +150,7 @@ COST_TERMS: tuple[CostTerm, ...] = (
     costs_per_order,
     costs_while_held,
     costs_of_traffic,
+    carbon_fee,
 )
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from optimizer.estimator.types import Demand, Estimates, JobEstimate
 from optimizer.estimator.workloads import Service
+from optimizer.model.emitters import grams_per_node_hour
 from optimizer.model.entities import Server
 from optimizer.model.instance import fits, list_servers
 from optimizer.model.interruptions import amount_of, useful_share
@@ -98,6 +99,7 @@ class _Judge:
             and (self.limits.vendors is None or better.provider == worse.provider)
             and (worse.interruptible or not better.interruptible)
             and self._same_costs(better, worse)
+            and grams_per_node_hour(better, self.problem) <= grams_per_node_hour(worse, self.problem)
             and all(self._hosts(better, server) for server in self.servers[worse.option_id])
             and all(self._works(better, worse, job) for job in self.jobs[worse.option_id])
         )

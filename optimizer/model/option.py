@@ -10,7 +10,10 @@ DEFAULT_IDLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to have nodes of a GPU type. Money is per node, in the problem's currency."""
+    """One way to have nodes of a GPU type. Money is per node, in the problem's currency.
+
+    `metered_kw` is the estimated power of a rented node at the meter; None, as of CO2e per kWh: not known.
+    """
 
     option_id: str
     gpu_id: str
@@ -45,6 +48,8 @@ class Option:
     hosting_per_kw_month: float = 0.0
     maintenance_fraction_per_year: float = 0.0
     rack_units: float | None = None
+    carbon_g_per_kwh: float | None = None
+    metered_kw: float | None = None
     source: str = ""
     price_date: str = ""
 

@@ -5,13 +5,14 @@ the end of its term, used or not; owned nodes are held without a term).
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import TypedDict
 
 from catalog.schema import CloudOffer, Gpu, ResaleValue, ServerOffer, TypicalDiscount
+from optimizer.model.emitters import EMISSIONS_UNKNOWN, emissions_unknown, grams_per_node_hour, with_emissions
 from optimizer.model.option import DEFAULT_IDLE_SHARE as DEFAULT_IDLE_SHARE
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
 from optimizer.model.option import DEFAULT_USEFUL_LIFE_MONTHS as DEFAULT_USEFUL_LIFE_MONTHS
@@ -214,7 +215,7 @@ class Literature:
 
 def list_supply(
     problem: Problem,
-    gpus: Iterable[Gpu],
+    gpus: Sequence[Gpu],
     offers: Iterable[CloudOffer],
     servers: Iterable[ServerOffer],
     today: date,
@@ -225,13 +226,17 @@ def list_supply(
 
     Those in `keep` are not left out for being dominated.
 
-    `gpus` gives the licence class of cards; `today` dates the age of prices.
+    `gpus` gives the licence class of cards and their power; `today` dates the age of prices.
     """
     known = literature or Literature()
     consumer = {gpu.gpu_id for gpu in gpus if gpu.consumer}
-    found = [(from_quote(quote, problem.site), quote.consumer) for quote in problem.options.quotes]
-    found += [(from_existing(nodes, i, problem.site), False) for i, nodes in enumerate(problem.options.existing)]
-    listed = _of_the_catalog(problem, offers, servers, known.resale) if problem.options.has_offers else []
+    rated = {gpu.gpu_id: gpu.tdp_w / 1000 for gpu in gpus if gpu.tdp_w}
+    rated |= {name: gpu.tdp for name, gpu in problem.gpus.items() if gpu.tdp}
+    found = [(_emitting(from_quote(q, problem.site), q, problem, rated), q.consumer) for q in problem.options.quotes]
+    for index, nodes in enumerate(problem.options.existing):
+        found.append((_emitting(from_existing(nodes, index, problem.site), nodes, problem, rated), False))
+    catalog = _of_the_catalog(problem, offers, servers, known.resale) if problem.options.has_offers else []
+    listed = [_emitting(option, None, problem, rated) for option in catalog]
     found += [(with_terms(option, problem), None) for option in listed]
     kept: list[Option] = []
     left_out: list[LeftOut] = []
@@ -248,6 +253,10 @@ def list_supply(
     idle = _idle_terms(problem, listed, {left.option_id for left in left_out})
     kept, dominated = drop_dominated(kept, problem, keep)
     return Supply(tuple(kept), (*left_out, *dominated), idle)
+
+
+def _emitting(option: Option, offer: Offer | None, problem: Problem, rated: Mapping[str, float]) -> Option:
+    return with_emissions(option, offer, problem, rated.get(option.gpu_id))
 
 
 def _idle_terms(problem: Problem, listed: Iterable[Option], barred: Container[str]) -> tuple[Discount, ...]:
@@ -311,6 +320,7 @@ def _barred(option: Option, problem: Problem, today: date, *, consumer: bool) ->
             _rack_units_unknown(option, problem),
             "its rack units are not known, and site.rack_units_limit limits them: add it as a quote with rack_units",
         ),
+        (emissions_unknown(option, problem), EMISSIONS_UNKNOWN),
         (_too_old(option, wanted, today), f"price of {option.price_date or 'unknown date'} is past price_age_limit"),
     )
     return next((reason for barred, reason in rules if barred), "")
@@ -362,6 +372,7 @@ def drop_dominated(
         node = (option.gpu_id, option.gpus_per_node, option.productive_share, *lost)
         partners = (option.provider, option.region) if split else (option.provider,) if few else ()
         key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem), *partners)
+        key = (*key, grams_per_node_hour(option, problem))
         comparable = not option.held and option.option_id not in measured and option.option_id not in keep
         winner = best.get(key)
         # A job that keeps to one pool may need this offer beside another of its pool.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from catalog.schema import TypicalDiscount
+from optimizer.model.emitters import grams_per_node_hour
 from optimizer.model.option import Option
 from optimizer.problem.further_costs import FurtherCost
 from optimizer.problem.schema import Discount, Problem
@@ -107,15 +108,14 @@ def cheapest_estimates(estimates: Iterable[Option], problem: Problem) -> tuple[O
     """Of the estimates of one GPU type, node size and term the cheapest, as none of them is an offer to hold on to.
 
     One for each region where workloads restrict regions, one for each provider where providers are limited, and apart
-    where further costs fall on some of them only.
+    where further costs fall on some of them only, or one emits less.
     """
     by_region = any(workload.data.regions for workload in problem.workloads)
     best: dict[tuple[object, ...], Option] = {}
     for option in sorted(estimates, key=lambda o: (o.price_per_node_hour, o.option_id)):
         place = (option.region if by_region else "", option.provider if problem.limits.providers else "")
-        best.setdefault(
-            (option.gpu_id, option.gpus_per_node, option.term_months, *place, *cost_signature(option, problem)), option
-        )
+        alike = (*cost_signature(option, problem), grams_per_node_hour(option, problem))
+        best.setdefault((option.gpu_id, option.gpus_per_node, option.term_months, *place, *alike), option)
     return tuple(best.values())
 
 

@@ -67,10 +67,11 @@ Complaints = Iterator[Complaint]
 def complaints(case: Case) -> Complaints:
     """What all the rules have to say about a problem."""
     from optimizer.problem.checks_bounds import BOUND_RULES
+    from optimizer.problem.checks_carbon import CARBON_RULES
     from optimizer.problem.checks_costs import COST_RULES
     from optimizer.problem.checks_supply import SUPPLY_RULES
 
-    for rule in (*RULES, *SUPPLY_RULES, *COST_RULES, *BOUND_RULES):
+    for rule in (*RULES, *SUPPLY_RULES, *COST_RULES, *CARBON_RULES, *BOUND_RULES):
         yield from rule(case)
 
 

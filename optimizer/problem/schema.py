@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from optimizer.estimator.workloads import AnyWorkload, Measurement
+from optimizer.problem.carbon import Carbon
 from optimizer.problem.further_costs import Escalation, FurtherCost
 from optimizer.problem.purchase import PURCHASE_OPTIONS as PURCHASE_OPTIONS
 from optimizer.problem.purchase import PurchaseOption as PurchaseOption
@@ -16,6 +17,7 @@ from optimizer.quantities import (
     Day,
     Fraction,
     FractionPerYear,
+    GramsPerKwh,
     HorizonLength,
     HorizonMonths,
     Hours,
@@ -26,12 +28,14 @@ from optimizer.quantities import (
     MoneyPerKwh,
     MoneyPerKwMonth,
     MoneyPerMonth,
+    MoneyPerTonne,
     Months,
     Multiplier,
     NonNegative,
     PowerUsage,
     ShareAboveZero,
     TflopPerS,
+    Tonnes,
     WorthOfMoney,
 )
 
@@ -61,6 +65,9 @@ class Finance(Model):
     discount_rate: FractionPerYear = 0.0
     """Effective annual rate."""
     opex_escalation: Escalation = Field(default_factory=Escalation)
+    carbon_price: MoneyPerTonne | None = None
+    """Price of a tonne of CO2e (a tax, an allowance, or an internal price), a running cost. Emissions must then be
+    known: of quotes and existing nodes, else it is an error; other offers are left out without."""
 
 
 class Site(Model):
@@ -69,6 +76,8 @@ class Site(Model):
     region: str | None = None
     """Where its electricity is from, e.g. "US CA" or "EU average": the catalog's price there, unless you give yours."""
     electricity: MoneyPerKwh = 0.0
+    carbon: GramsPerKwh | None = None
+    """CO2e per kWh of that electricity, for `limits.carbon` and `finance.carbon_price`."""
     pue: PowerUsage = 1.0
     hosting: MoneyPerKwMonth = 0.0
     """Colocation fee per kW of nameplate power and month."""
@@ -137,7 +146,7 @@ class Offer(Model):
     provider: str | None = None
     region: str | None = None
     power: Kilowatts | None = None
-    """Nameplate power of a node."""
+    """Nameplate power of a node. Of rented nodes only their emissions depend on it."""
     idle_power: Kilowatts | None = None
     """Drawn by an idle node; 30 % of nameplate by default (owned)."""
     load_power: Kilowatts | None = None
@@ -145,9 +154,11 @@ class Offer(Model):
     rack_units: NonNegative | None = None
     """Rack units that a node takes (owned)."""
     pue: PowerUsage | None = None
-    """The site's by default."""
+    """The site's by default (owned), or `carbon.pue` (rented)."""
     electricity: MoneyPerKwh | None = None
     """The site's by default."""
+    carbon: GramsPerKwh | None = None
+    """CO2e per kWh; by default the site's (owned), or its region's (`carbon.regions`, rented)."""
     hosting: MoneyPerKwMonth | None = None
     """The site's by default."""
     maintenance: FractionPerYear = 0.0
@@ -312,6 +323,9 @@ class Limits(Model):
     """Running costs per month in every period, undiscounted."""
     npv: Money | None = None
     """The whole cost (net present value, net of salvage)."""
+    carbon: Tonnes | None = None
+    """CO2e of all electricity over the horizon. Emissions must then be known: of quotes and existing nodes, else it is
+    an error; other offers are left out without."""
     spot_share: Fraction | dict[str, Fraction] | None = None
     """Most that interruptible capacity may serve: of each class's rate (services) or of the work (jobs)."""
     providers: dict[str, ProviderLimit] = Field(default_factory=dict)
@@ -342,6 +356,8 @@ class Problem(Model):
     horizon: Horizon = Field(default_factory=Horizon)
     finance: Finance = Field(default_factory=Finance)
     site: Site | None = None
+    carbon: Carbon = Field(default_factory=Carbon)
+    """Emissions of rented nodes."""
     slices: list[TimeSlice] | None = None
     """Time slices of your own; from the services' profiles by default."""
     workloads: Annotated[list[AnyWorkload], Field(min_length=1)]
@@ -354,3 +370,8 @@ class Problem(Model):
     baseline: Baseline | None = None
     goal: Literal["cost"] = "cost"
     """Least net present cost."""
+
+    @property
+    def counts_carbon(self) -> bool:
+        """Whether emissions are limited or have a price."""
+        return self.limits.carbon is not None or bool(self.finance.carbon_price)

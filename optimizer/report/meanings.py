@@ -24,6 +24,7 @@ FAMILY_MEANINGS = {
     "budget_npv": "the whole budget is spent (limits.npv)",
     "site_power": "the site's power is used up (site.power_limit_it, site.power_limit_facility)",
     "site_rack_units": "the site's racks are full (site.rack_units_limit)",
+    "carbon_limit": "as much CO2e is emitted as limits.carbon allows",
     "vendor_limit": "as many providers are used as limits.vendors allows",
 }
 TERM_MEANINGS = {
@@ -35,6 +36,7 @@ TERM_MEANINGS = {
     "energy": "(idle kW while held + extra kW while busy) × PUE × hours × price of a kWh",
     "hosting": "nameplate kW × months held × fee",
     "maintenance": "price × yearly share ÷ 12, per month held",
+    "carbon_fee": "tonnes of CO2e × finance.carbon_price; of rented nodes an estimate (carbon in the problem file)",
     "staff": "your amount (costs in the problem file)",
     "network": "your amount, or per node, GPU or kW (costs in the problem file)",
     "storage": "GB kept × price per GB, or your amount (costs in the problem file)",

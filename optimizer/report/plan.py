@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from optimizer.finance import running_factor
+from optimizer.report.carbon import emitted_tonnes
 from optimizer.report.costs import costs_section
 from optimizer.report.infeasible import infeasible_sections
 from optimizer.report.numbers import NOTHING, money, number, percent, span, unit_price
@@ -84,7 +85,16 @@ def _headline(document: Document) -> Section:
         ("undiscounted", _undiscounted(cost, currency)),
         ("GPUs at most at once", _fleet(document["gpus"])),
     ]
+    tonnes = emitted_tonnes(document)
+    if tonnes is not None:
+        words = f"{number(tonnes)} t CO2e of electricity over the horizon"
+        rows.append(("emissions", words + _estimated(document)))
     return Section(document["problem"], rows=tuple(rows))
+
+
+def _estimated(document: Document) -> str:
+    rented = any(option["purchase_option"] != "owned" for option in document["inputs"]["options"])
+    return " (of rented nodes an estimate: carbon in the problem file)" if rented else ""
 
 
 def _discount_rate(document: Document) -> float:

@@ -41,6 +41,7 @@ LIMIT_FAMILIES = (
     "site_power",
     "site_rack_units",
     "vendor_limit",
+    "carbon_limit",
 )
 """Families of rows that are limits a buyer may ask to change."""
 ACTIONS = {"owned": "buy", "reserved": "sign", "committed-use": "sign"}
@@ -54,6 +55,7 @@ _FAMILY_WORDS = {
     "site_power": "nameplate power of owned nodes (site.power_limit_it)",
     "site_rack_units": "rack units of owned nodes (site.rack_units_limit)",
     "vendor_limit": "providers used (limits.vendors.max)",
+    "carbon_limit": "CO2e of all electricity (limits.carbon)",
     "demand_coverage": "requests of {0}",
     "deadline": "work of {0} by its deadline",
     "replica_floor": "least replicas of {0} (min_replicas)",

@@ -304,6 +304,37 @@ options:
     - {name: b-two, gpu: B, gpus_per_node: 2, provider: Q, purchase: on-demand, price: 1.5 USD/h, max_nodes: 2}
 """
 
+EMITTING = """
+name: emitting
+horizon: {months: 20, periods: yearly}
+finance: {discount_rate: 6 %, carbon_price: 90 USD/t}
+site: {electricity: 0.1 USD/kWh, carbon: 250 g/kWh, pue: 1.25}
+carbon: {regions: {"*": 600 g/kWh, us-*: 380 g/kWh, eu-*: 40 g/kWh}, pue: 1.3, host_factor: 1.7}
+slices: [{name: day, share_of_hours: 0.5}, {name: night, share_of_hours: 0.5}]
+gpus: {A: {tdp: 500 W}, B: {}}
+workloads:
+  - {name: chat, kind: service, traffic: {mean_requests_per_s: 9, by_slice: {day: 1.4, night: 0.6}, growth: 2 %/month}}
+  - {name: tune, kind: batch, work: {amount: 4000, unit: samples}, start: month 3, deadline: 20 days}
+measurements:
+  - {workload: chat, gpu: A, requests_per_s: 1}
+  - {workload: tune, gpu: A, per_gpu_hour: 1}
+  - {workload: tune, gpu: B, per_gpu_hour: 2}
+options:
+  catalog: false
+  quotes:
+    - {name: own, gpu: A, gpus_per_node: 2, purchase: owned, price: 9000 USD, power: 3 kW, max_nodes: 2}
+    - {name: green, gpu: A, purchase: owned, price: 7000 USD, power: 2 kW, max_nodes: 1, carbon: 15 g/kWh}
+    - {name: res, gpu: A, provider: P, region: eu-1, purchase: reserved, price: 1 USD/h, term: 12 months, max_nodes: 2}
+    - {name: dirty, gpu: A, provider: P, region: us-1, purchase: on-demand, price: 1.5 USD/h}
+    - {name: clean, gpu: A, provider: Q, region: eu-2, purchase: on-demand, price: 1.9 USD/h}
+    - {name: b-spot, gpu: B, provider: Q, region: asia, purchase: spot, price: 0.2 USD/h, power: 0.6 kW, pue: 1.1}
+  existing:
+    - {name: old, gpu: A, nodes: 1, age: 20 months, paid: 5000 USD, power: 1.5 kW, retire: 35 months}
+    - {name: signed, gpu: A, nodes: 1, term: 7 months, fee: 1 USD/h, provider: P, region: us-2}
+costs: [{kind: tax, percent: 2 %, of: all}]
+limits: {carbon: 55 t}
+"""
+
 CATALOG = load_catalog()
 
 

@@ -9,6 +9,7 @@ from tests.audit.plans import (
     APART,
     BURDENED,
     CATALOG,
+    EMITTING,
     EVERYTHING,
     HELD,
     LIMITED,
@@ -28,6 +29,7 @@ PROBLEMS = {
     "redundant": REDUNDANT,
     "limited": LIMITED,
     "starting": STARTING,
+    "emitting": EMITTING,
 }
 
 FREE = {
@@ -46,6 +48,8 @@ UNKNOWN_IF_LEFT_OUT = (
     "inputs.options[].rack_units",
     "assignments[].hours_undisturbed",
     "assignments[].hours_expected",
+    "inputs.options[].carbon_g_per_kwh",
+    "inputs.options[].metered_kw",
 )
 """Keys that older plan files lack: left out, they say what null says."""
 

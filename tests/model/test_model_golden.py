@@ -154,6 +154,23 @@ def limited() -> Milp:
 
 
 @cache
+def emitting() -> Milp:
+    """Owned, reserved and rented nodes that emit, with a service and a job on each, under a limit of emissions."""
+    quotes = [
+        owned("own", price=9_000.0, power="2 kW", idle_power="0.5 kW", pue=1.5),
+        reserved("res", price=1.2, term=3, power="1 kW", pue=1.2, region="eu-1"),
+        on_demand("od", nodes_of=2, price=2.0, region="us-1"),
+        on_demand("clean", nodes_of=2, price=3.0, region="us-1", carbon="10 g/kWh"),
+    ]
+    existing = [{"name": "held", "gpu": "A", "nodes": 2, "power": "1 kW", "retire": "4 months"}]
+    site, carbon = {"carbon": "320 g/kWh"}, {"regions": {"*": "700 g/kWh", "us-*": "400 g/kWh"}, "host_factor": 1.5}
+    work = job(amount=2_000.0, deadline="20 days")
+    found = problem([service(rate=3.0), work], quotes, [serves(), works()], months=6, existing=existing, site=site)
+    found |= {"carbon": carbon, "limits": {"carbon": "20 t"}, "gpus": {"A": {"tdp": "500 W"}}}
+    return _built(found)
+
+
+@cache
 def redundant() -> Milp:
     """Two services with spare nodes: one by proportional service (two nodes), one with a routing for every loss."""
     quotes = [on_demand("a4", "A", 4, 8.0), on_demand("b1", "B", 1, 2.0), on_demand("a4x", "A", 4, 9.0, provider="x")]
@@ -183,6 +200,7 @@ SOURCES: dict[str, Callable[[], Milp]] = {
     "deadline": mixed, "single_gpu_type": mixed, "scaling_limit": mixed, "supply_limit": mixed,
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
     "site_rack_units": limited, "site_power": limited, "vendor_limit": limited, "vendor_serves": limited,
+    "carbon_limit": emitting,
     "replica_floor": limited, "start_up": starting,
     "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
 }  # fmt: skip

@@ -4,10 +4,12 @@ The docstring of a family is its inequality, then why. Left-hand sides hold vari
 both in the buyer's units.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from optimizer.estimator.workloads import Service
+from optimizer.model.carbon import emissions
 from optimizer.model.entities import Instance, Server
 from optimizer.model.instance import spot_share
 from optimizer.model.lookup import (
@@ -224,6 +226,19 @@ def budget_npv(instance: Instance, _: Variables, ledger: tuple[CostLine, ...]) -
         terms = [(column, value) for line in ledger for column, _, value in line.terms]
         fixed = sum(line.constant_npv for line in ledger)
         yield row("budget_npv", ("horizon",), summed(terms), "<=", limit - fixed, instance.problem.currency)
+
+
+def carbon_limit(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> Iterator[Row]:
+    """Σ kWh of owned nodes × g/kWh + Σ kW at the meter × paid hours of rented nodes × g/kWh ≤ limits.carbon.
+
+    In tonnes over the horizon; what existing nodes emit whatever is decided stands on the right.
+    """
+    limit = instance.problem.limits.carbon
+    if limit is not None:
+        amounts = [found for _, found in emissions(instance, v)]
+        terms = [(c, tonnes) for found in amounts for part in found.terms.values() for c, tonnes, _ in part]
+        fixed = math.fsum(tonnes for found in amounts for tonnes, _ in found.constants.values())
+        yield row("carbon_limit", ("horizon",), summed(terms), "<=", limit - fixed, "t CO2e")
 
 
 def _budget_row(

@@ -31,6 +31,7 @@ _FAMILIES = {
     "power_limit_facility": ("site_power", "kW"),
     "rack_units_limit": ("site_rack_units", "U"),
     "vendors": ("vendor_limit", "providers"),
+    "carbon": ("carbon_limit", "t CO2e"),
     "capex_by_period": ("budget_capex", "{currency}"),
     "capex_by_year": ("budget_capex", "{currency}"),
 }

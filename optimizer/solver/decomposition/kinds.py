@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from optimizer.model.emitters import grams_per_node_hour
 from optimizer.model.entities import Instance, Server
 from optimizer.model.options import Option
+from optimizer.units import GRAMS_PER_TONNE
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,10 @@ class Kind:
 
 
 def _energy_of_busy(option: Option) -> tuple[float, ...]:
-    """What the energy of a busy node above that of an idle one depends on; rents include it."""
+    """What the energy and emissions of a busy node above those of an idle one depend on; rents include them."""
     if not option.held or option.load_kw <= option.idle_kw:
         return ()
-    return (option.load_kw - option.idle_kw, option.pue, option.electricity_per_kwh)
+    return (option.load_kw - option.idle_kw, option.pue, option.electricity_per_kwh, option.carbon_g_per_kwh or 0.0)
 
 
 def group_kinds(instance: Instance) -> tuple[Kind, ...]:
@@ -54,13 +56,19 @@ def group_kinds(instance: Instance) -> tuple[Kind, ...]:
     groups: dict[tuple[object, ...], list[Option]] = defaultdict(list)
     for option in instance.options:
         groups[_likeness(instance, option, servers[option.option_id])].append(option)
-    return tuple(_kind(i, options, servers) for i, options in enumerate(groups.values()))
+    return tuple(_kind(instance, i, options, servers) for i, options in enumerate(groups.values()))
 
 
-def _kind(index: int, options: list[Option], servers: dict[str, list[Server]]) -> Kind:
-    rents = tuple(sorted((o for o in options if not o.held), key=lambda o: (o.price_per_node_hour, o.option_id)))
+def _kind(instance: Instance, index: int, options: list[Option], servers: dict[str, list[Server]]) -> Kind:
+    rents = tuple(sorted((o for o in options if not o.held), key=lambda o: (_per_hour(instance, o), o.option_id)))
     held = tuple(o for o in options if o.held)
     return Kind(index, held, rents, tuple(servers[(*held, *rents)[0].option_id]))
+
+
+def _per_hour(instance: Instance, option: Option) -> float:
+    """Price of a rented node-hour, with that of what it emits."""
+    tonnes = grams_per_node_hour(option, instance.problem) / GRAMS_PER_TONNE
+    return option.price_per_node_hour + tonnes * (instance.problem.finance.carbon_price or 0.0)
 
 
 def _likeness(instance: Instance, option: Option, servers: list[Server]) -> tuple[object, ...]:

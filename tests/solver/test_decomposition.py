@@ -141,3 +141,14 @@ def test_a_large_problem_without_a_plan_says_what_to_do(monkeypatch: pytest.Monk
     assert plan.status == "no_plan"
     assert plan.cost is None
     assert any("--time-limit" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("counted", [{"finance": {"carbon_price": 400.0}}, {"limits": {"carbon": "900 t"}}])
+def test_emissions_count_in_the_bound_and_the_plan(counted: Data) -> None:
+    """With a price of emissions (or a limit with room) the bound is below the least cost, the plan near it."""
+    data = day_and_night(site={"carbon": "300 g/kWh"}, carbon={"regions": {"*": "500 g/kWh"}}, **counted)
+    data |= {"gpus": {"A": {"tdp": "500 W"}}}
+    found, least = decomposed(data), least_cost(data)
+    assert found is not None
+    assert at_most(found.bound, least)
+    assert least <= found.plan.cost * (1 + 1e-9) <= least * 1.03

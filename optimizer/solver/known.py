@@ -19,8 +19,8 @@ from optimizer.solver.milp import Solution, relative_gap
 
 FEASIBLE = 1e-7
 """Share of a row's scale by which a plan may pass it: HiGHS's own tolerance of linear programs."""
-SAME = 1e-9
-"""Relative distance at which two bounds meet."""
+SAME = 1e-7
+"""Relative distance at which two bounds meet: what HiGHS itself leaves open at gap 0."""
 NOISE = 1e-12
 """Relative difference of two coefficients that is rounding."""
 MOST = 60

@@ -4,12 +4,8 @@ HiGHS finds its own first plans by rounding, which seldom leaves enough when nod
 service the choice of what a loss leaves is settled, and the rest is as easy as without redundancy. Measured on the
 shipped problems with n+1: plans within 10 to 20 % of the best known in 1 to 3 s, where HiGHS alone had 10 times the
 cost after 30 s.
-
-HiGHS 1.16.0 may misread such a plan: presolve moves it to a cheaper point that is no plan, at whose cost the search is
-cut off, and the first plan comes back before time is up, unproven. Then the search is done again without it.
 """
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,13 +13,13 @@ from dataclasses import replace
 
 from optimizer.model.build import Milp
 from optimizer.model.spare import ReplicaGroup
+from optimizer.solver.known_start import solve_from_start
 from optimizer.solver.milp import (
     IncumbentHook,
     LinearModel,
     ProgressHook,
     Solution,
     SolverSettings,
-    relative_gap,
     solve_model,
 )
 
@@ -50,33 +46,9 @@ def solve_from_spares(
         left = None if limit is None else max(SHORTEST_S, limit - spent)
         settings = replace(settings, time_limit_s=SHORTEST_S if first.interrupted else left)
         model = replace(model, start=first.values)
-    searching = time.monotonic()
-    found = solve_model(model, settings, on_progress=on_progress, on_incumbent=on_incumbent)
-    left = _time_left(settings, searching)
-    if first is not None and found.status == "feasible" and not found.interrupted and left != SHORTEST_S:
-        again = solve_model(
-            replace(model, start=()),
-            replace(settings, time_limit_s=left),
-            on_progress=on_progress,
-            on_incumbent=on_incumbent,
-        )
-        found = _better(found, again)
+    found = solve_from_start(model, settings, on_progress=on_progress, on_incumbent=on_incumbent)
     interrupted = found.interrupted or (first is not None and first.interrupted)
     return replace(found, interrupted=interrupted, seconds=time.monotonic() - began)
-
-
-def _time_left(settings: SolverSettings, since: float) -> float | None:
-    limit = settings.time_limit_s
-    return None if limit is None else max(SHORTEST_S, limit - (time.monotonic() - since))
-
-
-def _better(unproven: Solution, again: Solution) -> Solution:
-    """The solution of a search without a start, or the first plan, unproven, where that search found none as good."""
-    if again.values and again.objective <= unproven.objective:
-        return again
-    bound = unproven.bound if math.isnan(again.bound) else max(unproven.bound, again.bound)
-    gap = relative_gap(unproven.objective, bound)
-    return replace(unproven, status="feasible", bound=bound, gap=gap, interrupted=again.interrupted)
 
 
 def _first_plan(milp: Milp, model: LinearModel, settings: SolverSettings) -> Solution | None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from optimizer.audit import audit_plan
 from optimizer.prepare import prepare
 from optimizer.solve import solve
-from optimizer.solver.decomposition.run import Decomposed, can_decompose, decompose, relax
+from optimizer.solver.decomposition.run import Decomposed, can_decompose, decompose
 from optimizer.solver.milp import Solution, SolverSettings
 from tests.model.builders import (
     Data,
@@ -115,9 +115,9 @@ def test_budgets_hold(limits: Data) -> None:
 
 def test_relaxed_rents() -> None:
     """With rents and replicas in parts the bound is proven within 1 % of the cost of a fleet in whole nodes."""
-    instance = prepare(parsed(day_and_night()), the_catalog()).instance()
-    found = relax(instance, QUICK)
-    assert found is not None
+    plan = decomposed(day_and_night())
+    assert plan is not None
+    found = plan.relaxed
     assert found.bound <= found.cost * (1 + 1e-9)
     assert found.cost - found.bound <= 0.01 * found.cost
 
@@ -152,3 +152,13 @@ def test_emissions_count_in_the_bound_and_the_plan(counted: Data) -> None:
     assert found is not None
     assert at_most(found.bound, least)
     assert least <= found.plan.cost * (1 + 1e-9) <= least * 1.03
+
+
+@pytest.mark.parametrize("workloads", [[job("train", 100.0)], [service("chat", 2.0), service("mute", 1.0)]])
+def test_what_cannot_be_decomposed_is_planned_as_one_model(workloads: list[Data]) -> None:
+    """Jobs alone, and a service that nothing serves, are answered as by the one model, though asked for by hand."""
+    data = problem(workloads, [on_demand()], [serves("chat", 1.0), works("train", 1.0)])
+    data["measurements"] = [m for m in data["measurements"] if m["workload"] in {w["name"] for w in workloads}]
+    plans = [solve(parsed(data), the_catalog(), SolverSettings(method=how)) for how in ("direct", "decomposed")]
+    assert plans[0].status == plans[1].status
+    assert plans[0].cost == plans[1].cost

@@ -16,7 +16,7 @@ from optimizer.model.options import Option
 from optimizer.model.spare import SpareNeed
 from optimizer.model.timegrid import TimeGrid
 from optimizer.solver.decomposition.kinds import Kind
-from optimizer.solver.decomposition.pricing import Pricing, busy_nodes
+from optimizer.solver.decomposition.pricing import UNAFFORDABLE, Pricing, busy_nodes
 from optimizer.solver.matrix import MatrixModel, MatrixSolution, solve_matrix
 
 COMPACT = 1e-3
@@ -75,10 +75,10 @@ class CellModels:
         start = None if last is None else last.whole
         if start is None:
             relaxed = solve_matrix(model, relaxed=True)
-            if relaxed.status == "infeasible":
+            if not len(relaxed.values):
                 return None
             start = _rounded(model, milp, {o.option.option_id for o in offers if o.price == 0}, relaxed)
-            if milp.variables.spare_needs:
+            if start and milp.variables.spare_needs:
                 start = _with_spares(model, milp, start)
         for factor in LONGER:
             solution = solve_matrix(model, gap=gap, time_limit_s=factor * time_limit_s, start=start)
@@ -121,7 +121,7 @@ class CellModels:
             unit = rent[table.kinds] * table.nodes_per_rate
             for spot in (False, True):
                 ways = [w for w in np.argsort(unit) if self.kinds[table.kinds[w]].sample.interruptible is spot]
-                ranked = dict.fromkeys(int(table.kinds[w]) for w in ways if rent[table.kinds[w]] < np.inf)
+                ranked = dict.fromkeys(int(table.kinds[w]) for w in ways if rent[table.kinds[w]] < UNAFFORDABLE)
                 chosen.update(list(ranked)[: BEST_WAYS - spot])
         gpus = {self.kinds[k].sample.gpu_id for k in chosen}
         small = {k.index for k in self.kinds if k.sample.gpus_per_node == 1 and k.sample.gpu_id in gpus and k.rents}

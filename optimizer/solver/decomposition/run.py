@@ -63,7 +63,9 @@ class Decomposed:
 def decompose(
     instance: Instance, settings: SolverSettings, on_progress: ProgressHook | None = None
 ) -> Decomposed | None:
-    """Plan an instance with services by prices and cells; None where no plan was found."""
+    """Plan an instance with services by prices and cells; None where no plan was found, or it is not of that kind."""
+    if not can_decompose(instance):
+        return None
     run = _Run(replace(instance, exact_losses=False), settings, on_progress)
     relaxed = run.relaxed()
     plans = None if relaxed is None else run.cells(relaxed.fleet)
@@ -93,11 +95,6 @@ def can_decompose(instance: Instance) -> bool:
     served = {(s.workload, name) for s in instance.servers for name in s.loads if not s.estimate.deployment.stage}
     asked = {(d.workload, d.request_class) for d in instance.rate_demands}
     return bool(asked) and asked <= served and not any(s.estimate.deployment.stage for s in instance.servers)
-
-
-def relax(instance: Instance, settings: SolverSettings, on_progress: ProgressHook | None = None) -> Relaxed | None:
-    """The instance with rents and replicas in parts."""
-    return _Run(instance, settings, on_progress).relaxed()
 
 
 class _Run:

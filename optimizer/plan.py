@@ -137,7 +137,8 @@ class Shortfall:
     `required`), `conflict` (limits that cannot hold together; none of them could be left out), `demand` (so much stays
     unmet if all limits stand) or `cut` (the least cut of one workload that is enough: `attainable` of it stays).
     A limit with `alone` is enough by itself, and `npv` is the least cost then; limits without it would have to give
-    together. `change` is the key in the problem file.
+    together. `change` is the key in the problem file. With `at_least` the figure was found on a part of a large
+    problem: no less is needed, and more may be.
     """
 
     kind: str
@@ -151,6 +152,7 @@ class Shortfall:
     alone: bool = False
     npv: float | None = None
     change: str = ""
+    at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)

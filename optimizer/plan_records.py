@@ -309,6 +309,7 @@ class ShortfallRecord(Part):
     alone: bool
     npv: float | None
     change: str = ""
+    at_least: bool = False
 
 
 class LeftOutRecord(Part):

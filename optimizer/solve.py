@@ -12,13 +12,12 @@ import optimizer
 from catalog import Catalog
 from catalog.doubts import prices_worth_a_look
 from optimizer.model.build import Milp, build
-from optimizer.model.entities import Instance
 from optimizer.plan import Plan, named_record
 from optimizer.prepare import Prepared, prepare
 from optimizer.problem.schema import Problem
 from optimizer.solver import readback
-from optimizer.solver.decomposition.run import Decomposed, decompose, pays
 from optimizer.solver.diagnosis.diagnose import Diagnosis, diagnose
+from optimizer.solver.large import is_large, solve_large
 from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings
 from optimizer.solver.resolve import linear_model as linear_model
 from optimizer.solver.spare_start import solve_from_spares
@@ -27,10 +26,6 @@ from optimizer.solver.tidy import served_by_replicas, without_idle_choices
 PlanHook = Callable[[Plan], None]
 PLAN_INTERVAL_S = 1.0
 """Least time between two plans handed out while searching."""
-NOTHING_FOUND = (
-    "no plan was found by prices and cells: a limit may forbid any, or the time was too short; "
-    "try a longer --time-limit, fewer options, or --method direct (which needs memory for one model of everything)"
-)
 
 
 def solve(
@@ -60,12 +55,14 @@ def solve(
     prepared = prepare(problem, catalog)
     clock.lap("estimate_s")
     instance = prepared.instance()
-    if settings.method == "decomposed" or (settings.method == "auto" and pays(instance)):
-        found = decompose(instance, settings, on_progress)
+    again = functools.partial(prepare, catalog=catalog)
+    if settings.method == "decomposed" or (settings.method == "auto" and is_large(instance)):
+        found = solve_large(prepared, instance, settings, again=again, on_progress=on_progress)
         if found is not None:
-            return _decomposed(prepared, found, catalog, settings, sources or {}, clock)
-        if settings.method == "auto":
-            return _nothing_found(prepared, instance, catalog, settings, sources or {}, clock)
+            clock.lap("solve_s")
+            used = dataclasses.replace(settings, method="decomposed")
+            large = _Answer(prepared, found.milp, catalog, used, sources or {}, clock)
+            return large.final(found.solution, found.diagnosis)
     milp = build(instance)
     clock.lap("build_s")
     answer = _Answer(prepared, milp, catalog, settings, sources or {}, clock)
@@ -73,42 +70,9 @@ def solve(
     solution = solve_from_spares(milp, linear_model(milp), settings, on_progress=on_progress, on_incumbent=hook)
     diagnosis = Diagnosis(())
     if solution.status == "infeasible":
-        again = functools.partial(prepare, catalog=catalog)
         diagnosis = diagnose(prepared, milp, settings, again=again, spent_s=solution.seconds)
     clock.lap("solve_s")
     return answer.final(solution, diagnosis)
-
-
-def _decomposed(
-    prepared: Prepared,
-    found: Decomposed,
-    catalog: Catalog,
-    settings: SolverSettings,
-    sources: dict[str, str],
-    clock: "_Clock",
-) -> Plan:
-    """The plan of a large problem: its limited model holds what is used, its bound is that of the whole."""
-    clock.lap("solve_s")
-    status = "optimal" if found.gap <= settings.gap else "feasible"
-    plan = found.plan
-    solution = Solution(status, plan.values, plan.cost, found.bound, found.gap, found.seconds, found.interrupted)
-    used = dataclasses.replace(settings, method="decomposed")
-    return _Answer(prepared, plan.milp, catalog, used, sources, clock).final(solution, Diagnosis(()))
-
-
-def _nothing_found(
-    prepared: Prepared,
-    instance: Instance,
-    catalog: Catalog,
-    settings: SolverSettings,
-    sources: dict[str, str],
-    clock: "_Clock",
-) -> Plan:
-    """No plan of a problem too large for one model: what can be done about it is said, not tried."""
-    nothing = build(dataclasses.replace(instance, placements={}, volume_demands=()))
-    clock.lap("solve_s")
-    answer = _Answer(prepared, nothing, catalog, settings, sources, clock)
-    return answer.final(Solution("no_solution"), Diagnosis((), (NOTHING_FOUND,)))
 
 
 def _throttled(answer: "_Answer", on_plan: PlanHook) -> IncumbentHook:

@@ -23,6 +23,9 @@ def check_infeasibility(answer: Answer, problem: Problem, checker: Checker) -> N
         missing = abs(short.required - short.attainable)
         checker.equal(CHECK, f"{where}.short_by", short.short_by, missing, size=short.required)
         checker.holds(CHECK, f"{where}.kind", short.kind in KINDS, f"unknown kind {short.kind}")
+        if short.at_least or short.kind == "cut" or (short.kind == "limit" and short.alone):
+            either = (short.npv is None) == short.at_least
+            checker.holds(CHECK, f"{where}.npv", either, "has to be there, unless `at_least` says that nobody knows it")
         if short.kind in ("limit", "conflict") and short.change:
             _check_limit(answer, problem, short, where, checker)
         elif short.kind in ("demand", "cut"):

@@ -131,6 +131,8 @@ def shortfall_nodes(plan: PlanReader) -> Iterable[TraceNode]:
 def _short_meaning(found: Record) -> str:
     if found["kind"] != "limit":
         return _SHORT[found["kind"]]
+    if found.get("at_least"):
+        return "the least that it would have to give; more may be needed"
     return "enough alone, if it gives so much" if found["alone"] else "one of the limits that give together"
 
 

@@ -30,7 +30,8 @@ def infeasible_sections(document: Document) -> list[Section]:
     )
     found = [
         Section(document["problem"], notes=(*notes, *_diagnosis_notes(document))),
-        _enough_alone([s for s in limits if s["alone"]], currency),
+        _enough_alone([s for s in limits if s["alone"] and not _at_least(s)], currency),
+        _one_must_give([s for s in limits if s["alone"] and _at_least(s)], currency),
         _together([s for s in limits if not s["alone"]], currency),
         _conflict(conflict, currency),
         _shortfalls("Demand that stays unmet, if all limits stand", unmet),
@@ -60,6 +61,18 @@ def _enough_alone(limits: Iterable[dict[str, Any]], currency: str) -> Section:
     return Section("Any one of these limits is enough, if it gives by so much and all demand is met", headings, rows)
 
 
+def _at_least(found: dict[str, Any]) -> bool:
+    """Whether a figure is the least that is needed, and more may be."""
+    return bool(found.get("at_least"))
+
+
+def _one_must_give(limits: Iterable[dict[str, Any]], currency: str) -> Section:
+    """Changes of one limit, each of which could make the problem feasible, and none if it were smaller."""
+    rows = tuple(_values(s, currency) for s in limits)
+    title = "Any one of these limits could be enough, if it gives by no less than this and all demand is met"
+    return Section(title, columns("Limit", ">Is", ">At least", ">Change"), rows)
+
+
 def _values(found: dict[str, Any], currency: str) -> tuple[str, str, str, str]:
     """Name of a limit, its value, the value that is enough, and the change."""
     unit = found["unit"]
@@ -84,7 +97,7 @@ def _conflict(limits: Iterable[dict[str, Any]], currency: str) -> Section:
 
 
 def _cuts(cuts: Iterable[dict[str, Any]], currency: str) -> Section:
-    rows = tuple((cut_words(s), money(s["npv"])) for s in cuts)
+    rows = tuple((cut_words(s), "" if _at_least(s) else money(s["npv"])) for s in cuts)
     headings = columns("Cut of one workload", f">Least cost then ({currency}, NPV)")
     return Section("Or, if all limits stand, any one of these cuts of demand", headings, rows)
 
@@ -118,6 +131,9 @@ def _fix_lines(document: Document, limits: list[dict[str, Any]]) -> list[str]:
         return [] if known else ["No change of a single limit makes it feasible."]
     currency = document["currency"]
     others = [change_words(s, currency) for s in alone[1 : 1 + MOST_SENTENCES]]
+    if _at_least(alone[0]):
+        found = [f"One change that could be enough, by no less than this: {_from_to(alone[0], currency)}."]
+        return found + ([f"Or else, each alone, by no less: {'; or '.join(others)}."] if others else [])
     least = f"the least cost is then {money(alone[0]['npv'])} {currency} (NPV)"
     found = [f"Cheapest single change: {_from_to(alone[0], currency)}; {least}."]
     return found + ([f"Or else, each alone: {'; or '.join(others)}."] if others else [])

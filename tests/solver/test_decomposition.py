@@ -134,8 +134,9 @@ def test_a_decomposed_plan_passes_the_audit() -> None:
 
 
 def test_a_large_problem_without_a_plan_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A problem too large for one model that has no plan is answered so, with advice, and never built whole."""
+    """A large problem of which neither a plan nor an impossible part is found is answered so, and never built whole."""
     monkeypatch.setattr("optimizer.solver.decomposition.run.LARGEST_DIRECT", 0)
+    monkeypatch.setattr("optimizer.solver.diagnosis.large.EXTENTS", ())
     data = day_and_night(limits={"capex": 0.0, "gpus": {"A": 4}})
     plan = solve(parsed(data), the_catalog(), SolverSettings(time_limit_s=5))
     assert plan.status == "no_plan"

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from optimizer.estimator.types import Demand
 from optimizer.estimator.workloads import AnyWorkload
 from optimizer.model.build import Milp, build
+from optimizer.model.instance import build_instance
 from optimizer.model.rows import Row
 from optimizer.prepare import Prepared
+from optimizer.solver.diagnosis.part import of_means
 from optimizer.solver.diagnosis.search import MARGINS, PRECISION, least_undone, rounded
 from optimizer.solver.milp import LinearModel
 from optimizer.solver.resolve import OutOfTimeError, Resolver
@@ -60,7 +62,7 @@ def unmet_demand(milp: Milp, resolver: Resolver) -> list[Unmet]:
         share = solution.values[column]
         key = (row.family, *row.index[: _NAMED.get(row.family, len(row.index))])
         known = worst.get(key)
-        if share > TOLERANCE and (known is None or share * row.rhs > known.short):
+        if share > TOLERANCE and not of_means(row) and (known is None or share * row.rhs > known.short):
             worst[key] = Unmet(row.family, row.index, row.rhs, share * row.rhs, row.unit)
     return list(worst.values())
 
@@ -78,7 +80,7 @@ def least_cut(prepared: Prepared, workload: AnyWorkload, resolver: Resolver) -> 
     undone = least_undone(milp, name, resolver)
     if undone is None:
         return None
-    asked, unit = _asked(milp, name)
+    asked, unit = _asked(prepared, name)
     kept = 0.0 if undone > 1 - TOLERANCE else rounded(asked * (1 - undone)) / asked
     share = _verified(prepared, name, kept, resolver)
     if share is None:
@@ -103,12 +105,13 @@ def _verified(prepared: Prepared, name: str, kept: float, resolver: Resolver) ->
     return good
 
 
-def _asked(milp: Milp, name: str) -> tuple[float, str]:
+def _asked(prepared: Prepared, name: str) -> tuple[float, str]:
     """A job's work in one run; the peak rate of a service over its classes, headroom included."""
-    volumes = [d for d in milp.instance.volume_demands if d.workload == name]
+    instance = build_instance(prepared.problem, prepared.supply, prepared.estimates)
+    volumes = [d for d in instance.volume_demands if d.workload == name]
     if volumes:
         return volumes[0].amount, volumes[0].unit
-    rates = [d.rate_per_s for d in milp.instance.rate_demands if d.workload == name]
+    rates = [d.rate_per_s for d in instance.rate_demands if d.workload == name]
     by_class = [[rate for period in periods for rate in period] for periods in rates]
     return max((sum(cell) for cell in zip(*by_class, strict=True)), default=0.0), "requests/s"
 

@@ -43,14 +43,14 @@ def diagnose(
     Least costs are proven at gap 0, or (where time ends first) to the gap asked.
     """
     limit = LONGEST_S if settings.time_limit_s is None else max(0.0, settings.time_limit_s - spent_s)
-    found = _Findings(prepared, Resolver(replace(settings, gap=0.0, time_limit_s=limit), again, settings.gap))
+    found = Findings(prepared, Resolver(replace(settings, gap=0.0, time_limit_s=limit), again, settings.gap))
     found.look(milp)
     return Diagnosis(found.shortfalls(), tuple(dict.fromkeys(found.notes)))
 
 
 @dataclass(slots=True)
-class _Findings:
-    """What is known so far."""
+class Findings:
+    """What is known so far, and the questions that find more."""
 
     prepared: Prepared
     resolver: Resolver

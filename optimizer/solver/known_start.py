@@ -8,6 +8,7 @@ import math
 import time
 from dataclasses import replace
 
+from optimizer.solver.branch_few import search_few
 from optimizer.solver.milp import (
     IncumbentHook,
     LinearModel,
@@ -30,8 +31,16 @@ def solve_from_start(
     on_progress: ProgressHook | None = None,
     on_incumbent: IncumbentHook | None = None,
 ) -> Solution:
-    """Solve a model from its start, if it has one; again without it where HiGHS misread it."""
+    """Solve a model: by branching where whole numbers are few, else by HiGHS's search.
+
+    That one begins from the start of the model, if it has one, and is done again without it where HiGHS misread it.
+    """
     searching = time.monotonic()
+    few = search_few(model, settings)
+    if few is not None and few.status == "optimal":
+        return few
+    if few is not None and not model.start:
+        model = replace(model, start=few.values)
     found = solve_model(model, settings, on_progress=on_progress, on_incumbent=on_incumbent)
     time_left = _time_left(settings, searching)
     wide = found.gap > settings.gap + SAME and not found.interrupted and time_left != SHORTEST_S

@@ -15,6 +15,9 @@ from optimizer.model.spare import NodeKind, SpareNeed
 from optimizer.model.staging import DECODE, sides, takes_requests
 from optimizer.model.variables import SMALL_LOAD, CellKey, Variables
 
+SHARES = frozenset({"share_needs_replica", "share_needs_node"})
+"""Families with a row for every class, deployment and cell: the many ones, which a search may leave out."""
+
 ServerTerms = tuple[Server, list[tuple[str, int, float]]]
 
 

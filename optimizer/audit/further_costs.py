@@ -41,12 +41,14 @@ def falls_on(cost: FurtherCost, option: OptionRecord) -> bool:
     return named and cost.gpu in (None, option.gpu_id)
 
 
-def alike(one: OptionRecord, other: OptionRecord, problem: Problem) -> bool:
-    """Whether nodes of one option bear no further cost that nodes of the other do not bear."""
+def alike(one: OptionRecord, other: OptionRecord, problem: Problem, number: int = 1) -> bool:
+    """Whether so many nodes of one option bear no further cost that a node of the other does not bear."""
     for cost in problem.costs:
         if falls_on(cost, one) != falls_on(cost, other):
             return False
-        if cost.per == "gpu" and falls_on(cost, one) and one.gpus_per_node > other.gpus_per_node:
+        if cost.per == "gpu" and falls_on(cost, one) and number * one.gpus_per_node > other.gpus_per_node:
+            return False
+        if cost.per in ("node", "kw") and falls_on(cost, one) and number > 1:
             return False
     return True
 

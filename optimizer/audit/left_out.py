@@ -114,7 +114,7 @@ def _matches(patterns: Iterable[str], text: str) -> bool:
 
 
 class _Rivals:
-    """Whether nodes of an option can stand in for as many of an offer, at no extra cost."""
+    """Whether nodes of an option can stand in for those of an offer at no extra cost: as many as cost the same."""
 
     def __init__(self, answer: Answer, problem: Problem) -> None:
         self.problem = problem
@@ -123,25 +123,26 @@ class _Rivals:
 
     def beats(self, option: OptionRecord, offer: OptionRecord) -> bool:
         """No dearer by the hour, without limit, and every workload runs there as well as on the offer."""
-        limits = self.problem.limits
+        limits, number = self.problem.limits, _affordable(option, offer)
         free = (
             not (option.held or offer.held)
             and option.max_nodes is None
-            and (option.provider == offer.provider or option.provider not in limits.providers)
+            and ((number == 1 and option.provider == offer.provider) or option.provider not in limits.providers)
             and (_same_node(option, offer) or option.gpu_id not in limits.gpus)
             and (limits.vendors is None or option.provider == offer.provider)
             and (offer.interruptible or not option.interruptible)
-            and alike(option, offer, self.problem)
-            and self._emits_no_more(option, offer)
-            and option.price_per_node_hour <= offer.price_per_node_hour * (1 + TOLERANCE)
+            and number >= 1
+            and alike(option, offer, self.problem, number)
+            and self._emits_no_more(option, offer, number)
         )
-        return free and all(self._runs_as_well(workload.name, option, offer) for workload in self.problem.workloads)
+        names = [workload.name for workload in self.problem.workloads]
+        return free and all(self._runs_as_well(name, option, offer, number) for name in names)
 
-    def _emits_no_more(self, option: OptionRecord, offer: OptionRecord) -> bool:
+    def _emits_no_more(self, option: OptionRecord, offer: OptionRecord, number: int) -> bool:
         mine, its = (kg_per_hour(one.model_dump(), self.problem) for one in (option, offer))
-        return mine <= its * (1 + TOLERANCE)
+        return number * mine <= its * (1 + TOLERANCE)
 
-    def _runs_as_well(self, name: str, option: OptionRecord, offer: OptionRecord) -> bool:
+    def _runs_as_well(self, name: str, option: OptionRecord, offer: OptionRecord, number: int) -> bool:
         workload = next(w for w in self.problem.workloads if w.name == name)
         if not place_allowed(workload, offer):
             return True
@@ -152,7 +153,8 @@ class _Rivals:
             there = [self.services[i] for i in usable_estimates(name, offer, self.services)]
             return all(
                 any(
-                    _serves_as_well(a, option, b, offer) and (not workload.redundancy or _as_safe(a, option, b, offer))
+                    _serves_as_well(a, option, b, offer, number)
+                    and (not workload.redundancy or _as_safe(a, option, b, offer))
                     for a in here
                 )
                 for b in there
@@ -171,9 +173,17 @@ def _same_node(option: OptionRecord, offer: OptionRecord) -> bool:
     return option.gpu_id == offer.gpu_id and option.gpus_per_node == offer.gpus_per_node
 
 
-def _serves_as_well(a: ServiceEstimate, option: OptionRecord, b: ServiceEstimate, offer: OptionRecord) -> bool:
-    """A replica takes no more of a node, and no request more of a replica; stages for the same partners."""
-    if _share_of_node(a, option) > _share_of_node(b, offer) * (1 + TOLERANCE):
+def _affordable(option: OptionRecord, offer: OptionRecord) -> int:
+    """Nodes of an option for the price of one of an offer; 0 where it is dearer."""
+    mine, its = option.price_per_node_hour, offer.price_per_node_hour
+    return 1 if mine <= 0 <= its else int(its * (1 + TOLERANCE) / mine)
+
+
+def _serves_as_well(
+    a: ServiceEstimate, option: OptionRecord, b: ServiceEstimate, offer: OptionRecord, number: int
+) -> bool:
+    """A replica takes no more of so many nodes, and no request more of a replica; stages for the same partners."""
+    if _share_of_node(a, option) > number * _share_of_node(b, offer) * (1 + TOLERANCE):
         return False
     part, other = a.deployment, b.deployment
     if part.stage != other.stage:

@@ -1,9 +1,10 @@
 """Offers that another one outclasses for everything in the problem: left out before the model is built, with reasons.
 
-An exchange argument: where offer B costs no more per node than offer A, is unlimited, and hosts every workload at least
-as well on the same share of a node, any plan with nodes of A is no dearer with as many nodes of B.
+An exchange argument: where m nodes of offer B cost no more than one of offer A, B is unlimited, and hosts every
+workload at least as well on m times the share of a node, any plan with n nodes of A is no dearer with m × n of B.
 """
 
+import math
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -18,6 +19,10 @@ from optimizer.model.options import LeftOut, Option, Supply
 from optimizer.model.prices import cost_signature
 from optimizer.model.spare import degraded_loads, replicas_per_node
 from optimizer.problem.schema import Problem
+
+SAME = 1e-9
+"""Relative difference of two prices or shares that is rounding."""
+MOST_COPIES = 64
 
 
 def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates, keep: Container[str] = ()) -> Supply:
@@ -41,10 +46,19 @@ def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates, keep
         if better is None:
             kept.append(option)
         else:
-            reason = f"outclassed by {better.option_id}: no dearer per node, and every workload runs as well there"
+            alike = copies(better, option) == 1
+            price = "no dearer per node" if alike else f"{copies(better, option)} of its nodes are no dearer than one"
+            reason = f"outclassed by {better.option_id}: {price}, and every workload runs as well there"
             dropped[option.option_id] = LeftOut(option.option_id, option.gpu_id, reason)
     left = tuple(o for o in supply.options if o.option_id not in dropped)
     return replace(supply, options=left, left_out=(*supply.left_out, *dropped.values()))
+
+
+def copies(better: Option, worse: Option) -> int:
+    """How many nodes of one offer cost no more than a node of the other; at least 1 where it is no dearer."""
+    if better.price_per_node_hour <= 0:
+        return 1
+    return min(MOST_COPIES, math.floor(worse.price_per_node_hour / better.price_per_node_hour * (1 + SAME)))
 
 
 def _servers_by_option(problem: Problem, supply: Supply, estimates: Estimates) -> dict[str, list[Server]]:
@@ -90,7 +104,8 @@ class _Judge:
         self.redundant = {w.name: w for w in problem.workloads if isinstance(w, Service) and w.redundancy}
 
     def outclasses(self, better: Option, worse: Option) -> bool:
-        """Whether nodes of `better` can stand in for as many of `worse` at no extra cost."""
+        """Whether `copies` nodes of `better` can stand in for each of `worse` at no extra cost."""
+        number = copies(better, worse)
         return (
             not better.held
             and better.max_nodes is None
@@ -98,24 +113,25 @@ class _Judge:
             and better.gpu_id not in self.limits.gpus
             and (self.limits.vendors is None or better.provider == worse.provider)
             and (worse.interruptible or not better.interruptible)
-            and self._same_costs(better, worse)
-            and grams_per_node_hour(better, self.problem) <= grams_per_node_hour(worse, self.problem)
-            and all(self._hosts(better, server) for server in self.servers[worse.option_id])
+            and self._same_costs(better, worse, number)
+            and number * grams_per_node_hour(better, self.problem) <= grams_per_node_hour(worse, self.problem)
+            and all(self._hosts(better, server, number) for server in self.servers[worse.option_id])
             and all(self._works(better, worse, job) for job in self.jobs[worse.option_id])
         )
 
-    def _same_costs(self, better: Option, worse: Option) -> bool:
-        """Whether the buyer's further costs make no difference between them: the same fall on both, GPUs alike."""
+    def _same_costs(self, better: Option, worse: Option, number: int) -> bool:
+        """Whether the buyer's further costs make no difference: the same fall on both, on no more GPUs and nodes."""
         found = cost_signature(better, self.problem)
-        per_gpu = any(self.problem.costs[i].per == "gpu" for i in found)
-        alike = better.gpus_per_node <= worse.gpus_per_node or not per_gpu
-        return alike and found == cost_signature(worse, self.problem)
+        counted = {self.problem.costs[i].per for i in found}
+        no_more_gpus = number * better.gpus_per_node <= worse.gpus_per_node or "gpu" not in counted
+        no_more_nodes = number == 1 or not counted & {"node", "kw"}
+        return no_more_gpus and no_more_nodes and found == cost_signature(worse, self.problem)
 
-    def _hosts(self, better: Option, server: Server) -> bool:
+    def _hosts(self, better: Option, server: Server, number: int) -> bool:
         share = server.occupied_gpus / server.option.gpus_per_node
         return any(
             other.workload == server.workload
-            and other.occupied_gpus / better.gpus_per_node <= share * (1 + 1e-9)
+            and other.occupied_gpus / better.gpus_per_node <= number * share * (1 + SAME)
             and _same_part(other, server)
             and _no_slower(other, server)
             and self._as_safe(other, server)

@@ -15,8 +15,8 @@ options:
   quotes:
     - {name: hgx, gpu: A100-80GB-SXM, gpus_per_node: 8, purchase: owned, price: 120_000 USD}
     - {name: rent, gpu: A100-80GB-SXM, purchase: reserved, term: 12 months, price: 1.1 USD/h, lead_time: 0 months}
-    - {name: low, gpu: A100-80GB-SXM, purchase: spot, price: 0.4 USD/h}
-    - {name: counted, gpu: A100-80GB-SXM, purchase: spot, price: 0.6 USD/h, interruptions_per_hour: 0.01}
+    - {name: low, gpu: A100-80GB-SXM, purchase: spot, price: 0.4 USD/h, max_nodes: 3}
+    - {name: counted, gpu: A100-80GB-SXM, purchase: spot, price: 0.6 USD/h, max_nodes: 3, interruptions_per_hour: 0.01}
   existing:
     - {gpu: A100-80GB-SXM, nodes: 1, residual: 5 %, maintenance: 2 %/year, availability: 99 %}
     - {gpu: A100-80GB-SXM, nodes: 1}

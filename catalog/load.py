@@ -134,10 +134,6 @@ class Catalog:
         """Providers by the names of their files (`offers/<provider>.csv`), without reading any."""
         return () if self._only_price_files else tuple(path.name.removesuffix(".csv") for path in self._offer_files())
 
-    def price_file_offers(self, gpus: Collection[str] | None = None) -> tuple[CloudOffer, ...]:
-        """Offers of the price files only. Of an id in several files the last file's row stands."""
-        return self._price_file_offers(self._ids(gpus))
-
     def _price_file_offers(self, wanted: Collection[str] | None) -> tuple[CloudOffer, ...]:
         found = (offer for table in self._price_tables for offer in table.where("gpu_id", wanted))
         return tuple({offer.offer_id: offer for offer in found}.values())

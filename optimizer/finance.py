@@ -15,13 +15,6 @@ def discount_factor(rate_per_year: float, month: float) -> float:
     return float((1.0 + rate_per_year) ** (-month / MONTHS_PER_YEAR))
 
 
-def capital_recovery_factor(rate_per_year: float, years: float) -> float:
-    """Constant yearly payment that repays 1: r / (1 − (1+r)^−n), and its limit 1/n at r = 0."""
-    if rate_per_year == 0:
-        return 1.0 / years
-    return float(rate_per_year / (1.0 - (1.0 + rate_per_year) ** -years))
-
-
 def calendar_parts(start_month: float, end_month: float, horizon_months: float) -> Iterator[tuple[float, float]]:
     """Cut [start, end) at calendar months and at the horizon: yields (length in months, month of payment).
 

@@ -70,15 +70,15 @@ def _check_derived(where: str, record: ConstraintRecord, row: DerivedRow, checke
     checker.same("constraints", where, (record.sense, record.unit), (row.sense, row.unit))
     checker.equal("constraints", f"{where}.lhs", record.lhs, row.lhs, row.unit, max(row.size, abs(row.rhs), DUST_SIZE))
     checker.equal("constraints", f"{where}.rhs", record.rhs, row.rhs, row.unit)
-    size = max(row.size, abs(row.rhs), 1e-12)
-    nearness = abs(record.slack) / size
+    size = max(row.size, abs(row.rhs), 1e-12)  # of single figures: a decision's own may be smaller, their net
+    nearest, furthest = abs(record.slack) / size, abs(record.slack) / (abs(row.rhs) or size)
     if row.sense == "=":
         checker.holds("constraints", where, not record.binding, "an equation is not called binding")
     elif row.rhs == 0 and row.size <= DUST_SIZE:  # nothing against nothing; of dust, the listed rounding decides
         unused = row.size > 0 or not record.binding
         checker.holds("constraints", where, unused, "is called binding, though nothing in it is used")
-    elif not TOLERANCE / 4 < nearness < TOLERANCE * 4:  # nearer than that, the listed rounding decides
-        is_binding = nearness <= TOLERANCE
+    elif furthest <= TOLERANCE / 4 or nearest >= TOLERANCE * 4:  # between these, the listed rounding decides
+        is_binding = furthest <= TOLERANCE
         checker.holds("constraints", where, record.binding == is_binding, "is wrongly called binding, or not binding")
 
 

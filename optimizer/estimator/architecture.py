@@ -73,17 +73,6 @@ def active_expert_parameters(model: LlmArchitecture) -> float:
     return expert_parameters(model) * model.experts_per_token / max(model.experts, 1)
 
 
-def counted_active_parameters(model: LlmArchitecture) -> float:
-    """Parameters that one token passes through, by shape."""
-    return counted_parameters(model) - expert_parameters(model) + active_expert_parameters(model)
-
-
-def matrix_parameters(model: LlmArchitecture) -> float:
-    """Parameters that multiply per token (2 FLOP each): the active ones, a tied table also as head."""
-    tied = model.vocabulary_size * model.hidden_size if model.tied_embeddings else 0
-    return model.active_parameters + tied
-
-
 def looked_up_parameters(model: LlmArchitecture) -> float:
     """Parameters of the input table where it is not the head too: rows are looked up, not read or multiplied."""
     return 0.0 if model.tied_embeddings else float(model.vocabulary_size * model.hidden_size)

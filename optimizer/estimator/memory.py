@@ -117,14 +117,6 @@ def serving_memory(
     )
 
 
-def serving_bytes_per_gpu(
-    model: LlmArchitecture, weights: str, kv: str, tensor_parallel: int, batch: float, context: float
-) -> float:
-    """Memory that one GPU of a replica fills with `batch` sequences of `context` tokens."""
-    cache = kv_bytes_per_token(model, kv, tensor_parallel) * batch * tokens_held(model, context)
-    return (weight_bytes(model, weights) + cache) / tensor_parallel + constant("serving_workspace_bytes")
-
-
 def largest_batch_in_memory(free_bytes: float, sequence_bytes: float) -> int:
     """Whole sequences whose KV cache fits."""
     return max(0, int(free_bytes // sequence_bytes))

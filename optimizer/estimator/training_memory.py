@@ -85,11 +85,6 @@ def state_recipe(precision: str, optimizer: str) -> StateRecipe:
     return StateRecipe(2.0, 2.0, _MASTER_BYTES[optimizer])
 
 
-def training_state_bytes(parameters: float, precision: str = "bf16", optimizer: str = "adamw") -> float:
-    """Weights, gradients and optimizer states of all parameters over all GPUs, fully sharded."""
-    return parameters * state_recipe(precision, optimizer).total
-
-
 def lora_parameters(model: LlmArchitecture, rank: int) -> float:
     """Trainable parameters of LoRA (arXiv 2106.09685) on every linear layer: rank × (inputs + outputs) each.
 

@@ -113,10 +113,12 @@ def shortfall_line(document: Document) -> str:
         return f"infeasible: {lines[0].removesuffix('.')}"
     first = found[0]
     if first["kind"] == "limit" and first["unit"] == CHOICE:
-        return f"infeasible: {change_words(first, document['currency'])} would mend it"
+        would = "might" if _at_least(first) else "would"
+        return f"infeasible: {change_words(first, document['currency'])} {would} mend it"
     if first["kind"] == "limit":
         by = limit_value(first["short_by"], first["unit"], document["currency"])
-        return f"infeasible: {limit_name(first)} falls short by {by}"
+        at_least = "at least " if _at_least(first) else ""
+        return f"infeasible: {limit_name(first)} falls short by {at_least}{by}"
     words = limit_words(first["family"], first["index"], first["unit"])
     return f"infeasible: {words} falls short by {quantity(first['short_by'], first['unit'])}"
 

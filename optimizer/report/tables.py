@@ -4,7 +4,7 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -12,7 +12,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from optimizer.report.plan import plan_sections
 from optimizer.report.sections import Section
 
 PLAIN_WIDTH = 100
@@ -23,11 +22,6 @@ LEAST_TEXT_WIDTH = 10
 """Text is not made narrower than this while numbers can give way."""
 LEAST_WIDTH = 5
 """Columns are not made narrower than this."""
-
-
-def plan_table(document: dict[str, Any], **places: Any) -> list[RenderableType]:
-    """A plan document as rich renderables; `places` as for `plan.plan_sections`."""
-    return renderables(plan_sections(document, **places))
 
 
 def renderables(sections: Iterable[Section]) -> list[RenderableType]:

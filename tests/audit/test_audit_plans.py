@@ -25,6 +25,7 @@ from tests.audit.plans import (
     document,
     solved,
 )
+from tests.model.builders import owned, planned, problem, serves, service
 
 ROOT = Path(__file__).parents[2]
 PEAKED = PROFILE.replace("profile: office-hours", "profile: office-hours, peak_to_mean: 2.5")
@@ -351,3 +352,14 @@ def test_a_plan_from_before_further_costs_is_read_and_audited():
         del line["group"], line["name"]
     assert plan["inputs"]["problem"].pop("costs") == []
     assert audit_plan(plan, catalog=CATALOG).findings == ()
+
+
+def test_a_budget_of_net_cost_is_near_its_limit_by_its_own_size() -> None:
+    """A node of 1,000,000 sold for nearly all of it: its net cost is what a budget passed by 2 in a million is near."""
+    node = owned("own", price=1_000_000.0, residual=0.999)
+    data = problem([service()], [node], [serves()], months=1)
+    plan = planned(data)
+    assert plan.cost is not None
+    limited = planned(data | {"limits": {"npv": plan.cost.npv * (1 + 2e-6)}})
+    (row,) = [row for row in limited.constraints if row.family == "budget_npv"]
+    assert not row.binding

@@ -125,4 +125,4 @@ def test_ids_are_unique_whatever_nodes_are_called(tmp_path_factory, names):
     run = gpuhunt(*(f'"{name}{i}",r,1.{i},{rest}' for i, name in enumerate(names)))
     path = tmp_path_factory.mktemp("prices") / "offers.csv"
     path.write_text(offers_csv(run), encoding="utf-8", newline="")
-    assert len(CATALOG.with_price_files({"x": path}).price_file_offers()) == len(run.rows)
+    assert len(CATALOG.with_price_files({"x": path}, only=True).offers()) == len(run.rows)

@@ -78,7 +78,7 @@ def test_offers_are_written_as_the_catalog_reads_them(tmp_path):
     run = sample("skypilot_nebius_vms", "nebius")
     path = tmp_path / "nebius.csv"
     path.write_text(offers_csv(run), encoding="utf-8")
-    offers = CATALOG.with_price_files({"nebius.csv": path}).price_file_offers()
+    offers = CATALOG.with_price_files({"nebius.csv": path}, only=True).offers()
     assert len(offers) == len(run.rows) == len({offer.offer_id for offer in offers})
     eight = next(o for o in offers if (o.gpus_per_node, o.gpu_id, o.purchase_option) == (8, "H100-80GB-SXM", "spot"))
     assert (eight.price_usd_per_node_hour, eight.ram_gib, eight.vcpus) == (10.0, 1600, 128)

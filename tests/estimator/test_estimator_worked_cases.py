@@ -11,7 +11,7 @@ from optimizer.estimator.memory import kv_bytes_per_token, largest_batch_in_memo
 from optimizer.estimator.roofline import replica_of
 from optimizer.estimator.sizing import gpus_for, whole_gpus
 from optimizer.estimator.training import gpu_seconds_per_token, mfu_of, model_flop_per_token
-from optimizer.estimator.training_memory import TrainingPlan, training_memory, training_state_bytes
+from optimizer.estimator.training_memory import TrainingPlan, state_recipe, training_memory
 from optimizer.estimator.workloads import InlineModel
 from optimizer.model.entities import occupied_gpus
 from tests.estimator.builders import A100, H100, H200, LLAMA_7B, LLAMA_70B, MIXTRAL, RTX_4090, gpu, model
@@ -110,11 +110,11 @@ def test_equal_dense_peaks_train_equally_fast() -> None:
 
 def test_sixteen_bytes_per_parameter_of_mixed_precision_adam() -> None:
     """70e9 parameters are 1,120e9 B of state: 14 GPUs of 80e9 B by state alone, 16 in nodes of 8."""
-    state = training_state_bytes(70e9)
+    state = 70e9 * state_recipe("bf16", "adamw").total
     assert state == 1120e9
     assert whole_gpus(state / 80e9) == 14
     assert whole_gpus(state / 80e9, group=8) == 16
-    assert training_state_bytes(6.7e9) == pytest.approx(107.2e9)
+    assert 6.7e9 * state_recipe("bf16", "adamw").total == pytest.approx(107.2e9)
 
 
 def test_a_mixture_of_experts_is_held_by_its_total() -> None:

@@ -71,6 +71,8 @@ def with_money(data: Data, change: Callable[[float, str], Any]) -> Data:
     for key in ("capex", "opex", "npv"):
         if key in out.get("limits", {}):
             out["limits"][key] = change(out["limits"][key], "")
+    if "carbon_price" in out.get("finance", {}):
+        out["finance"]["carbon_price"] = change(out["finance"]["carbon_price"], "")
     by_period = out.get("limits", {}).get("capex_by_period", [])
     by_period[:] = [most if most is None else change(most, "") for most in by_period]
     return out
@@ -106,8 +108,9 @@ def loosened(data: Data, draw: st.DataObject) -> Data:
     ways += [(offer, "max_nodes", offer["max_nodes"] + 1) for offer in offers(out) if "max_nodes" in offer]
     ways += [(offer, "min_nodes", None) for offer in offers(out) if "min_nodes" in offer]
     ways += [(limits, key, limits[key] * 1.5) for key in ("capex", "opex") if key in limits]
+    ways += [(limits, "carbon", f"{1.5 * float(limits['carbon'].split()[0])} t")] if "carbon" in limits else []
     ways += [(limits, key, None) for key in _REMOVABLE if key in limits]
-    ways += [(out["site"], key, None) for key in out.get("site", {})]
+    ways += [(out["site"], key, None) for key in out.get("site", {}) if key != "carbon"]
     ways += [(one, "requests_per_s", one["requests_per_s"] * 1.25) for one in out["measurements"] if "class" in one]
     where, key, value = draw.draw(st.sampled_from(ways))
     where.pop(key) if value is None else where.__setitem__(key, value)

@@ -45,7 +45,7 @@ def test_i04_a_fee_of_every_plan_adds_itself(data: Data, fee: int) -> None:
     """A signed reservation that serves nothing adds its fee to the end of its term, whatever is planned."""
     months, rate = months_of(data), data["finance"]["discount_rate"]
     more = copied(data)
-    for key in ("opex", "vendors"):
+    for key in ("opex", "vendors", "carbon"):
         more["limits"].pop(key, None)
     before = least_cost(more)
     more["gpus"]["idle"] = {}
@@ -117,7 +117,12 @@ def test_i26_free_hardware_never_raises_the_cost(data: Data, gpu: str, nodes: in
     if gpu not in {one["gpu"] for one in (*offers(data), *held(data))} or gpu in data["limits"].get("gpus", {}):
         return
     more = copied(data)
-    held(more).append({"name": "gift", "gpu": gpu, "nodes": nodes, "residual": 0.0, "rack_units": 0})
+    gift: Data = {"name": "gift", "gpu": gpu, "nodes": nodes, "residual": 0.0, "rack_units": 0}
+    if "carbon" in data["limits"]:  # then its power has to be known, and the site has to take it
+        gift |= {"power": "1 kW", "electricity": 0.0, "hosting": 0.0, "carbon": "0 g/kWh"}
+        if any("power_limit" in key for key in data["site"]):
+            return
+    held(more).append(gift)
     assert at_most(least_cost(more), least_cost(data))
 
 

@@ -11,7 +11,7 @@ from optimizer.report.forms import cost_lines_csv, json_text, yaml_text
 from optimizer.report.infeasible import shortfall_line
 from optimizer.report.plan import plan_sections, status_line
 from optimizer.report.sections import markdown
-from optimizer.report.tables import plain_text, plan_table
+from optimizer.report.tables import plain_text
 from tests.audit.plans import BURDENED, document
 from tests.report.report_cases import SHORT, STOCK, TINY, solved
 
@@ -139,11 +139,6 @@ def test_table_fits_100_columns(text):
     assert max(map(len, text.splitlines())) <= 100
     assert "\x1b" not in text
     assert "…" not in text
-
-
-def test_rich_renderables_of_a_plan():
-    """`plan_table` gives what rich prints: as many parts as sections at least."""
-    assert len(plan_table(solved(TINY))) > len(plan_sections(solved(TINY)))
 
 
 def test_markdown_has_the_same_rows():

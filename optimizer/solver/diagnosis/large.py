@@ -17,7 +17,7 @@ from optimizer.solver.diagnosis.search import Fix
 from optimizer.solver.milp import SolverSettings
 from optimizer.solver.resolve import Again, OutOfTimeError
 
-LOOKING_SHARE, ASKING_SHARE, TRIAL_SHARE = 0.1, 0.5, 0.8
+LOOKING_SHARE, ASKING_SHARE, TRIAL_SHARE = 0.1, 0.5, 0.5
 """Shares of the time: a first look at a part, questions to it, and of what is left a change tried on the whole."""
 SHORTEST_TRIAL_S = 20.0
 BEYOND = 0.1

@@ -115,8 +115,8 @@ class Instance:
     left_out: tuple[LeftOut, ...] = field(default=())
     placements: Mapping[tuple[int, int], frozenset[int]] | None = None
     """Servers that may serve in a (block, slice); None: all of them everywhere."""
-    exact_losses: bool = True
-    """Whether spare capacity may give every loss of nodes a routing of its own (`model/spare.py`)."""
+    most_routes: float = 20_000
+    """Shares of degraded service up to which spare capacity routes every loss for itself (`model/spare.py`)."""
 
     @property
     def rate_per_year(self) -> float:

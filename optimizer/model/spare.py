@@ -18,8 +18,6 @@ from optimizer.model.entities import Instance, Server
 from optimizer.model.resources import RESOURCES
 from optimizer.model.staging import is_staged
 
-MOST_ROUTES = 20_000
-"""Shares of degraded service up to which every loss has a routing of its own; see `SpareNeed.by_routes`."""
 ALIKE = 1e-9
 """Loads that differ by no more than this share of each other are the same."""
 
@@ -106,7 +104,7 @@ def spare_needs(instance: Instance, serving: Mapping[tuple[int, tuple[int, int]]
         if isinstance(workload, Service) and workload.redundancy:
             groups = replica_groups(workload, [s for s in instance.servers if s.workload == workload.name])
             found = list(_needs(instance, workload, groups, serving))
-            by_routes = _wants_routes(workload, found, exact=instance.exact_losses)
+            by_routes = _wants_routes(workload, found, instance.most_routes)
             yield from (SpareNeed(workload.name, cell, workload.redundancy, r, g, by_routes) for cell, r, g in found)
 
 
@@ -130,13 +128,13 @@ def _needs(
             yield key, rates, tuple(present)
 
 
-def _wants_routes(service: Service, found: Sequence[_CellNeed], *, exact: bool) -> bool:
+def _wants_routes(service: Service, found: Sequence[_CellNeed], most: float) -> bool:
     """Whether proportional service is not exact, and routes for every loss are few enough (or nothing else works)."""
     if all(_proportional(groups, rates) for _, rates, groups in found):
         return False
     if not all(_some_serve_all(groups, rates) for _, rates, groups in found):
         return True
-    return exact and sum(_routes(groups, rates, service.redundancy) for _, rates, groups in found) <= MOST_ROUTES
+    return sum(_routes(groups, rates, service.redundancy) for _, rates, groups in found) <= most
 
 
 def _proportional(groups: Sequence[ReplicaGroup], rates: Mapping[str, float]) -> bool:

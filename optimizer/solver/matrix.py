@@ -17,6 +17,7 @@ from optimizer.model.rows import Row
 from optimizer.solver.milp import standard_output_to_nowhere
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 INFINITE = highspy.kHighsInf
 
 
@@ -83,12 +84,14 @@ def solve_matrix(
     time_limit_s: float | None = None,
     money: float = 1.0,
     start: Mapping[int, float] | None = None,
+    restarts: bool = True,
 ) -> MatrixSolution:
     """Solve with HiGHS in one thread.
 
     `relaxed` drops integrality; `central` asks for an interior point (duals in the middle of their face, which is what
     prices for a decomposition should be) and no vertex. `money` divides the objective on its way to HiGHS. `start`:
-    values of some columns to begin the search from; HiGHS completes them.
+    values of some columns to begin the search from; HiGHS completes them. Without `restarts` a short search finds
+    better plans.
 
     Raises
     ------
@@ -101,6 +104,7 @@ def solve_matrix(
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("mip_rel_gap", gap)
+    highs.setOptionValue("mip_allow_restart", restarts)
     if time_limit_s is not None:
         highs.setOptionValue("time_limit", max(0.0, time_limit_s))
     if central:

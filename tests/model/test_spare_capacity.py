@@ -144,9 +144,9 @@ def test_proportional_service_is_never_cheaper(
     ]
     quotes = [on_demand("a", "A", price=price[0]), on_demand("b", "B", price=price[1])]
     data = problem([chat], quotes, measured)
-    exact = least_cost(data)
+    exact, wants_routes = least_cost(data), spare._wants_routes
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spare, "MOST_ROUTES", 0)
+        patch.setattr(spare, "_wants_routes", lambda service, found, _: wants_routes(service, found, 0))
         cost = least_cost(data)
         plan = solve(parsed(data), the_catalog(), SolverSettings(gap=0))
     assert cost >= exact * (1 - RELATIVE)

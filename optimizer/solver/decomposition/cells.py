@@ -5,6 +5,7 @@ and others are rented.
 """
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,9 +14,9 @@ import numpy as np
 from optimizer.model.build import Milp, build
 from optimizer.model.entities import Instance, RateDemand, Server, make_server
 from optimizer.model.options import Option
-from optimizer.model.spare import SpareNeed
 from optimizer.model.timegrid import TimeGrid
 from optimizer.solver.decomposition.kinds import Kind
+from optimizer.solver.decomposition.narrow import narrow, rounded
 from optimizer.solver.decomposition.pricing import UNAFFORDABLE, Pricing, busy_nodes
 from optimizer.solver.matrix import MatrixModel, MatrixSolution, solve_matrix
 
@@ -23,12 +24,15 @@ COMPACT = 1e-3
 """Price of a GPU kept by a replica on nodes that are there, as a share of the cheapest rent: leaves room for jobs."""
 LONGER = (1.0, 4.0, 16.0)
 """Times that a cell gets, until a plan of it is found."""
-EXTRA_REPLICAS = (0, 1, 2, 4, 8, 16, 32, 64)
-"""Spare replicas that a start is given, until it survives the loss of nodes."""
 BEST_WAYS = 3
 """Kinds to rent that are tried per request class, from the cheapest on."""
+POOR = 0.3
+"""Gap of a cell's first plan that asks for another try."""
+LEAST_CHOICE_S = 0.5
+"""What choosing these kinds may take however many cells there are."""
+QUICK_GAP = 2e-3
+"""How near to the best a cell's first plan comes."""
 SMALL = 1e-9
-WHOLE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class CellPlan:
     shares: Mapping[tuple[str, int, str], float]
     whole: Mapping[int, float]
     """Columns of the cell's model that are whole, to go on from."""
+    chosen: Mapping[int, float]
+    """Columns that were chosen before the others were searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +78,40 @@ class CellModels:
         offers = self.offers(cell, stock)
         milp, servers = self._milp(cell, offers)
         model = self._model(cell, milp, offers)
-        start = None if last is None else last.whole
-        if start is None:
-            relaxed = solve_matrix(model, relaxed=True)
-            if not len(relaxed.values):
-                return None
-            start = _rounded(model, milp, {o.option.option_id for o in offers if o.price == 0}, relaxed)
-            if start and milp.variables.spare_needs:
-                start = _with_spares(model, milp, start)
+        if last is not None:
+            return _longer(milp, servers, model, gap, time_limit_s, last)
+        best = self._soon(milp, servers, model, offers, max(gap, QUICK_GAP), time_limit_s)
+        if best is not None:
+            return best
+        solution = solve_matrix(model, gap=gap, time_limit_s=LONGER[-1] * time_limit_s, restarts=False)
+        return _read(milp, servers, solution, solution.bound, {}) if len(solution.values) else None
+
+    def _soon(
+        self,
+        milp: Milp,
+        servers: Sequence[int],
+        model: MatrixModel,
+        offers: Sequence[NodeOffer],
+        gap: float,
+        time_limit_s: float,
+    ) -> CellPlan | None:
+        """A good plan soon: with what looks worth it in parts. For longer where none was found, or a poor one."""
+        best: CellPlan | None = None
+        there = {o.option.option_id for o in offers if o.price == 0}
+        cheapest = min((o.price / o.option.gpus_per_node for o in offers if o.price > 0), default=math.inf)
         for factor in LONGER:
-            solution = solve_matrix(model, gap=gap, time_limit_s=factor * time_limit_s, start=start)
+            limit_s = factor * time_limit_s
+            found = narrow(milp, model, cheapest, max(limit_s, LEAST_CHOICE_S))
+            if found is None:
+                return best
+            start = rounded(found, milp, there)
+            solution = solve_matrix(found.model, gap=gap, time_limit_s=limit_s, start=start, restarts=False)
             if len(solution.values):
-                return _read(milp, servers, solution)
-        return None
+                plan = _read(milp, servers, solution, found.bound, found.chosen)
+                best = plan if best is None or plan.cost < best.cost else best
+                if best.cost - best.bound <= POOR * best.cost:
+                    return best
+        return best
 
     def worth(self, cell: int, stock: Mapping[int, int]) -> tuple[float, dict[int, float]]:
         """The least cost of a cell in parts with the nodes in service, and what one more node of each kind would save.
@@ -205,96 +232,27 @@ def _stand_in(option: Option, most: int) -> Option:
     )
 
 
-def _rounded(model: MatrixModel, milp: Milp, there: set[str], relaxed: MatrixSolution) -> dict[int, float]:
-    """Whole replicas and nodes near a relaxed plan: what fits of it on the nodes there, the rest on rented ones."""
-    v, servers = milp.variables, milp.instance.servers
-    fixed = dict(_floored(milp, there, relaxed))
-    tight = replace(model, upper=[min(u, fixed.get(c, u)) for c, u in enumerate(model.upper)])
-    again = solve_matrix(tight, relaxed=True)
-    if not len(again.values):
-        return {}
-    kept: dict[str, float] = {}
-    for (index, _), column in v.replicas.items():
-        server = servers[index]
-        fixed.setdefault(column, float(math.ceil(again.values[column] - WHOLE)))
-        kept[server.option.option_id] = kept.get(server.option.option_id, 0.0) + fixed[column] * server.occupied_gpus
-    sizes = {option.option_id: option.gpus_per_node for option in milp.instance.options}
-    for (option_id, _), column in v.rent.items():
-        fixed[column] = float(math.ceil(kept.get(option_id, 0.0) / sizes[option_id] - WHOLE))
-    return fixed
+def _longer(
+    milp: Milp, servers: Sequence[int], model: MatrixModel, gap: float, time_limit_s: float, last: CellPlan
+) -> CellPlan | None:
+    """Go on from a plan: with what was chosen first, then, if that is done in time, with everything."""
+    began = time.monotonic()
+    if last.chosen:
+        found = model.fixed(last.chosen)
+        solution = solve_matrix(found, gap=gap, time_limit_s=time_limit_s, start=last.whole, restarts=False)
+        if len(solution.values) and solution.objective < last.cost:
+            last = _read(milp, servers, solution, last.bound, last.chosen)
+    left = began + time_limit_s - time.monotonic()
+    if last.chosen and left < time_limit_s / 2:
+        return last
+    solution = solve_matrix(model, gap=gap, time_limit_s=left, start=last.whole, restarts=False)
+    better = len(solution.values) and solution.objective < last.cost
+    return _read(milp, servers, solution, solution.bound, {}) if better else last
 
 
-def _with_spares(model: MatrixModel, milp: Milp, start: dict[int, float]) -> dict[int, float]:
-    """A start with more replicas of the services that must survive a loss, until they do: on free GPUs, then rented."""
-    for extra in EXTRA_REPLICAS:
-        trial = dict(start)
-        for need in milp.variables.spare_needs:
-            _add_replicas(milp, trial, _spare_hosts(model, milp, need), extra)
-        if len(solve_matrix(model.fixed(trial), gap=1.0, time_limit_s=1.0).values):
-            return trial
-    return start
-
-
-def _add_replicas(milp: Milp, trial: dict[int, float], hosts: Sequence[Server], extra: int) -> None:
-    """Put so many more replicas on the first hosts that have room: any number on rented nodes, free GPUs on others."""
-    for server in hosts:
-        replicas, nodes = (
-            milp.variables.replicas[server.index, (0, 0)],
-            milp.variables.rent[server.option.option_id, (0, 0)],
-        )
-        option, kept = server.option, _kept_gpus(milp, trial, server.option.option_id)
-        most = math.inf if option.max_nodes is None else option.max_nodes * option.gpus_per_node - kept
-        part = min(extra, math.floor(most / server.occupied_gpus + WHOLE)) if most < math.inf else extra
-        trial[replicas] += part
-        kept += part * server.occupied_gpus
-        trial[nodes] = max(trial[nodes], float(math.ceil(kept / option.gpus_per_node - WHOLE)))
-        extra -= part
-        if not extra:
-            return
-
-
-def _kept_gpus(milp: Milp, trial: Mapping[int, float], option_id: str) -> float:
-    servers = milp.instance.servers
-    return math.fsum(
-        trial[column] * servers[index].occupied_gpus
-        for (index, _), column in milp.variables.replicas.items()
-        if servers[index].option.option_id == option_id
-    )
-
-
-def _spare_hosts(model: MatrixModel, milp: Milp, need: SpareNeed) -> list[Server]:
-    """Deployments that serve every class of a service: on nodes that are there, then on rented ones by price."""
-    rents = {option_id: model.cost[column] for (option_id, _), column in milp.variables.rent.items()}
-
-    def cost(server: Server) -> tuple[float, float]:
-        load = sum(rate * (server.load(name) or 0.0) for name, rate in need.rates.items()) * server.occupied_gpus
-        return rents[server.option.option_id] * load / server.option.gpus_per_node, load
-
-    hosts = [s for group in need.groups for s in group.servers if need.rates.keys() <= s.loads.keys()]
-    return sorted((s for s in hosts if not s.option.interruptible), key=cost)
-
-
-def _floored(milp: Milp, there: set[str], relaxed: MatrixSolution) -> Iterator[tuple[int, float]]:
-    """Replicas on nodes that are there: rounded down, then up again while GPUs are left, the fullest first."""
-    v, servers = milp.variables, milp.instance.servers
-    on: dict[str, list[tuple[float, int, float]]] = {}
-    for (index, _), column in v.replicas.items():
-        option_id = servers[index].option.option_id
-        if option_id in there:
-            value = float(relaxed.values[column])
-            on.setdefault(option_id, []).append((value - math.floor(value), column, servers[index].occupied_gpus))
-    options = {option.option_id: option for option in milp.instance.options}
-    for option_id, found in on.items():
-        option = options[option_id]
-        whole = {column: math.floor(float(relaxed.values[column]) + WHOLE) for _, column, _ in found}
-        left = (option.max_nodes or 0) * option.gpus_per_node - sum(whole[c] * size for _, c, size in found)
-        for part, column, size in sorted(found, reverse=True):
-            if part > WHOLE and size <= left + WHOLE:
-                whole[column], left = whole[column] + 1, left - size
-        yield from ((column, float(n)) for column, n in whole.items())
-
-
-def _read(milp: Milp, numbers: Sequence[int], solution: MatrixSolution) -> CellPlan:
+def _read(
+    milp: Milp, numbers: Sequence[int], solution: MatrixSolution, bound: float, chosen: Mapping[int, float]
+) -> CellPlan:
     values, v, servers = solution.values, milp.variables, milp.instance.servers
     nodes = {option: round(values[c]) for (option, _), c in v.rent.items() if values[c] > 0.5}
     replicas = {
@@ -308,4 +266,4 @@ def _read(milp: Milp, numbers: Sequence[int], solution: MatrixSolution) -> CellP
         if values[c] > SMALL and values[v.replicas[i, (0, 0)]] > 0.5
     }
     whole = {c: float(round(values[c])) for c in (*v.rent.values(), *v.replicas.values())}
-    return CellPlan(solution.objective, solution.bound, nodes, replicas, shares, whole)
+    return CellPlan(solution.objective, bound, nodes, replicas, shares, whole, chosen)

@@ -20,6 +20,8 @@ from optimizer.solver.decomposition.pricing import Priced, Pricing
 from optimizer.solver.matrix import Floats, MatrixModel, solve_matrix
 
 DUST = 1e-9
+Place = tuple[tuple[int, ...], int]
+"""States and row: where patterns of one kind are mixed."""
 NEVER_USED = 0.9999
 """Nodes that no pattern uses are priced just below what they cost, so that no order seems to pay for itself."""
 
@@ -54,7 +56,7 @@ class FleetModel:
     rows: list[Row] = field(default_factory=list)
     objective: dict[int, float] = field(default_factory=dict)
     constant: float = 0.0
-    patterns: list[dict[tuple[tuple[int, float], ...], Pattern]] = field(default_factory=list)
+    patterns: dict[Place, dict[tuple[tuple[int, float], ...], Pattern]] = field(default_factory=dict)
     active: set[int] = field(default_factory=set)
     most: list[float | None] = field(default_factory=list)
     """Upper bounds of the columns that no plan has reason to pass."""
@@ -70,7 +72,6 @@ class FleetModel:
         self.constant = sum(line.constant_npv for line in ledger)
         made = (row for family in FLEET_FAMILIES for row in family(self.instance, self.variables, ledger))
         self.rows = [row for row in made if row.terms]
-        self.patterns = [{} for _ in self.pricing.blocks]
         enough = {
             order.option.option_id: most_nodes(self.instance, order.option.option_id) for order in self.instance.orders
         }
@@ -92,16 +93,18 @@ class FleetModel:
         new = 0
         for cell, nodes in enumerate(priced.nodes):
             used = np.flatnonzero(nodes > DUST)
-            new += self.add_pattern(cell, {int(k): float(nodes[k]) for k in used}, float(priced.busy[cell]))
+            pattern = Pattern({int(k): float(nodes[k]) for k in used}, float(priced.busy[cell]))
+            new += self.add_pattern((priced.states, cell), pattern)
         return new
 
-    def add_pattern(self, cell: int, nodes: Mapping[int, float], cost: float) -> bool:
+    def add_pattern(self, place: Place, pattern: Pattern) -> bool:
         """Take a pattern of one cell; whether it is new."""
-        key = tuple(sorted((kind, round(amount, 6)) for kind, amount in nodes.items()))
-        if key in self.patterns[cell]:
+        key = tuple(sorted((kind, round(amount, 6)) for kind, amount in pattern.nodes.items()))
+        known = self.patterns.setdefault(place, {})
+        if key in known:
             return False
-        self.patterns[cell][key] = Pattern(nodes, cost)
-        self.active.update(nodes)
+        known[key] = pattern
+        self.active.update(pattern.nodes)
         return True
 
     # --- prices -------------------------------------------------------------------------------------------------------
@@ -127,22 +130,46 @@ class FleetModel:
         return float(self.pricing.hours[self.pricing.blocks == block].sum())
 
     def prices(self) -> tuple[float, Floats]:
-        """Cost of the relaxed fleet on the patterns at hand, and the price of a node by cell and kind."""
+        """Cost of the relaxed fleet on the patterns at hand, and the price of a node by state, cell and kind."""
         model, links = self._model()
         solution = solve_matrix(model, relaxed=True, central=True, money=self.money)
         if solution.status != "optimal":
             solution = solve_matrix(model, relaxed=True, money=self.money)
-        prices = self.first_prices(NEVER_USED)
+        unused = self.first_prices(NEVER_USED)
         if solution.status != "optimal":
-            return np.inf, prices
-        for (cell, kind), row in links.items():
-            prices[cell, kind] = max(0.0, -solution.duals[row])
-        return solution.objective + self.constant, np.minimum(prices, self.pricing.rent)
+            return np.inf, self.pricing.split(unused)
+        duals = np.zeros((self.pricing.states, *unused.shape))
+        for place, row in links.items():
+            duals[place] = max(0.0, -solution.duals[row])
+        used = sorted(self.active)
+        worth = duals.sum(axis=(0, 2))
+        after = np.divide(duals[-1].sum(axis=1), worth, out=np.zeros(len(worth)), where=worth > 0)
+        prices = self.pricing.split(unused, after[:, None])
+        prices[:, :, used] = duals[:, :, used]
+        return solution.objective + self.constant, self.affordable(prices)
+
+    def affordable(self, prices: Floats) -> Floats:
+        """Prices by state, row and kind, together no more than renting costs."""
+        total = prices.sum(axis=0)
+        return prices * np.divide(self.pricing.rent, total, out=np.ones(total.shape), where=total > self.pricing.rent)
+
+    def without_gains(self, prices: Floats) -> Floats:
+        """Prices by state, row and kind, lowered for kinds of which an order would be worth more than it costs."""
+        of_option, total = self._kind_of_option(), prices.sum(axis=0)
+        factors = np.ones(total.shape[1])
+        for order in self.instance.orders:
+            kind = of_option[order.option.option_id]
+            there = [b.index for b in self.instance.grid.blocks if order.in_service(b.start_month)]
+            worth = float(total[np.isin(self.pricing.blocks, there), kind].sum())
+            cost = self.objective.get(self.variables.acquire[order.option.option_id, order.period], 0.0)
+            if worth > cost >= 0:
+                factors[kind] = min(factors[kind], cost / worth)
+        return prices * factors
 
     def lower_bound(self, prices: Floats, cells: Floats) -> float:
         """What any plan costs at least: cells and jobs at their cheapest, and the fleet that gains most from prices.
 
-        `cells`: lower bound of every cell's cost at these prices.
+        `prices` by cell and kind, `cells` the lower bound of every cell's cost at these.
         """
         gains = dict(self.objective)
         of_option, blocks = self._kind_of_option(), np.zeros((len(self.instance.grid.blocks), prices.shape[1]))
@@ -178,41 +205,8 @@ class FleetModel:
             self.constant + sum(price * round(solution.values[c]) for c, price in self.objective.items()),
         )
 
-    def gains(self, worth: Floats) -> list[tuple[float, tuple[str, int]]]:
-        """What one node more of every order would save less what it costs, at worths of nodes per row, best first."""
-        of_option, blocks = self._kind_of_option(), np.zeros((len(self.instance.grid.blocks), worth.shape[1]))
-        np.add.at(blocks, self.pricing.blocks, worth)
-        found = []
-        for order in self.instance.orders:
-            key = (order.option.option_id, order.period)
-            there = [b.index for b in self.instance.grid.blocks if order.in_service(b.start_month)]
-            saved = float(blocks[there, of_option[key[0]]].sum())
-            found.append((saved - self.objective.get(self.variables.acquire[key], 0.0), key))
-        return sorted(found, reverse=True)
-
-    def with_more(self, fleet: Fleet, key: tuple[str, int], nodes: int) -> Fleet | None:
-        """The fleet with more nodes of one order; None where a limit forbids it."""
-        acquired = {**fleet.acquired, key: fleet.acquired.get(key, 0) + nodes}
-        stock = dict(fleet.stock)
-        for order in self.instance.orders:
-            if (order.option.option_id, order.period) == key:
-                for block in self.instance.grid.blocks:
-                    if order.in_service(block.start_month):
-                        stock[key[0], block.index] = stock.get((key[0], block.index), 0) + nodes
-        values = [0.0] * len(self.variables.columns)
-        for name, column in self.variables.acquire.items():
-            values[column] = float(acquired.get(name, 0))
-        for name, column in self.variables.ordered.items():
-            values[column] = float(acquired.get(name, 0) > 0)
-        for name, column in self.variables.stock.items():
-            values[column] = float(stock.get(name, 0))
-        if not all(row.holds(values) for row in self.rows):
-            return None
-        cost = nodes * self.objective.get(self.variables.acquire[key], 0.0)
-        return Fleet(acquired, stock, fleet.cost, fleet.orders_cost + cost)
-
-    def _model(self) -> tuple[MatrixModel, dict[tuple[int, int], int]]:
-        """Orders, rents, patterns and jobs; and the row that links a cell's nodes of a kind to the fleet."""
+    def _model(self) -> tuple[MatrixModel, dict[tuple[int, int, int], int]]:
+        """Orders, rents, patterns and jobs; and the rows that link a cell's nodes of a kind to the fleet."""
         model, columns = MatrixModel(), self.variables.columns
         for column in range(len(columns)):
             upper, whole = columns.upper[column], columns.integer[column]
@@ -220,38 +214,54 @@ class FleetModel:
         for row in self.rows:
             model.scaled_row(row)
         links = self._links(model)
-        for cell, patterns in enumerate(self.patterns):
+        for (states, cell), patterns in self.patterns.items():
             mix: list[tuple[int, float]] = []
             for pattern in patterns.values():
                 column = model.column(pattern.cost)
                 mix.append((column, 1.0))
                 for kind, nodes in pattern.nodes.items():
-                    model.rows[links[cell, kind]].append((column, nodes))
+                    self._take(model, links, (states, cell, kind), (column, nodes))
             model.row(mix, "=", 1.0)
         for job in self.jobs:
             self._add_job(model, links, job)
         return model, links
 
-    def _links(self, model: MatrixModel) -> dict[tuple[int, int], int]:
-        """Nodes used in a cell ≤ nodes in service and rented, per kind in use."""
+    def _links(self, model: MatrixModel) -> dict[tuple[int, int, int], int]:
+        """Nodes used in a state of a cell ≤ nodes in service and rented, per kind in use."""
         rent, links = self.pricing.rent, {}
+        spare = set(self.pricing.spare_kinds.tolist())
         for index, block in enumerate(self.pricing.blocks.tolist()):
             for kind in sorted(self.active):
                 held = (self.variables.stock.get((o.option_id, block)) for o in self.pricing.kinds[kind].held)
                 terms = [(column, -1.0) for column in held if column is not None]
                 if self.pricing.kinds[kind].rented is not None:
                     terms.append((model.column(float(rent[index, kind])), -1.0))
-                links[index, kind] = model.row(terms, "<=", 0.0)
+                for state in range(2 if kind in spare else 1):
+                    links[state, index, kind] = model.row(list(terms), "<=", 0.0)
         return links
 
-    def _add_job(self, model: MatrixModel, links: dict[tuple[int, int], int], job: JobTable) -> None:
+    @staticmethod
+    def _take(
+        model: MatrixModel,
+        links: Mapping[tuple[int, int, int], int],
+        place: tuple[tuple[int, ...], int, int],
+        term: tuple[int, float],
+    ) -> None:
+        """Count nodes in the states given of a (cell, kind)."""
+        states, cell, kind = place
+        for state in states:
+            row = links.get((state, cell, kind))
+            if row is not None:
+                model.rows[row].append(term)
+
+    def _add_job(self, model: MatrixModel, links: Mapping[tuple[int, int, int], int], job: JobTable) -> None:
         done: list[tuple[int, float]] = []
         spot: list[tuple[int, float]] = []
         for cell, way, nodes, busy, most in job.columns(self.active):
             column = model.column(busy, most)
             done.append((column, 1.0))
             spot += [(column, 1.0)] if way.interruptible else []
-            model.rows[links[cell, way.kind]].append((column, nodes))
+            self._take(model, links, (tuple(range(self.pricing.states)), cell, way.kind), (column, nodes))
         model.row(done, "=", 1.0)
         if spot and job.interruptible_share < 1:
             model.row(spot, "<=", job.interruptible_share)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optimizer.solver.decomposition.pricing import Indices
-from optimizer.solver.matrix import Floats
+from optimizer.solver.matrix import Floats, Indices
 
 
 def group_cells(apart: Sequence[object], features: Floats, weights: Floats, count: int) -> Indices:
@@ -43,3 +42,10 @@ def _spread(features: Floats, weights: Floats) -> tuple[float, int]:
         return 0.0, 0
     squares = (weights[:, None] * (features - np.average(features, axis=0, weights=weights)) ** 2).sum(axis=0)
     return float(np.max(squares)), int(np.argmax(squares))
+
+
+def added_up(values: Floats, groups: Indices) -> Floats:
+    """Rows added up by group: `groups` is the group of every row."""
+    total = np.zeros((int(np.max(groups)) + 1, *values.shape[1:]))
+    np.add.at(total, groups, values)
+    return total

@@ -11,8 +11,8 @@ import numpy as np
 
 from optimizer.model.entities import Instance, VolumeDemand, occupied_gpus
 from optimizer.solver.decomposition.kinds import Kind
-from optimizer.solver.decomposition.pricing import Indices, Pricing
-from optimizer.solver.matrix import Floats
+from optimizer.solver.decomposition.pricing import Pricing
+from optimizer.solver.matrix import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The least cost of every cell at given prices of nodes, with replicas in parts: each class goes where it is cheapest.
 
 This is a lower bound of what the cell can cost, for all cells at once: arrays of cells × kinds. Prices are present
-values of one node for the whole cell.
+values of one node for the whole cell. Services that must survive a loss of nodes (N + k) need nodes as they run, and
+nodes to survive on: whatever a plan does, it has both, so a node has a price in each of these two states.
 """
 
 from collections import defaultdict
@@ -9,17 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optimizer.estimator.workloads import Service
 from optimizer.model.costs import build_ledger
 from optimizer.model.entities import Instance, Server
 from optimizer.model.instance import spot_share
 from optimizer.model.timegrid import Cell
 from optimizer.model.variables import Variables, cell_key
+from optimizer.solver.decomposition.groups import added_up
 from optimizer.solver.decomposition.kinds import Kind
-from optimizer.solver.matrix import Floats
+from optimizer.solver.decomposition.spare_pricing import SpareTable, make_spare_tables
+from optimizer.solver.matrix import Floats, Indices
 
-Indices = NDArray[np.int64]
 UNAFFORDABLE = 1e30
 """Price of nodes that cannot be had in a cell."""
 
@@ -33,12 +35,15 @@ class ClassTable:
     nodes_per_rate: Floats
     busy_nodes_per_rate: Floats
     spot_share: float
+    redundant: bool
+    """Whether its service must survive a loss of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """The cheapest way of every cell: its cost, the nodes it takes (cells × kinds), and its busy cost."""
+    """The cheapest way of every cell in some states: cost, the nodes it takes (cells × kinds), and its busy cost."""
 
+    states: tuple[int, ...]
     cost: Floats
     nodes: Floats
     busy: Floats
@@ -58,28 +63,65 @@ class Pricing:
     """Present value of renting a node throughout a row, by row and kind."""
     busy: Floats
     """What a node costs more if it is busy throughout a row, by row and kind (held nodes)."""
+    spares: Sequence[SpareTable] = ()
+    """What services with redundancy need to survive a loss."""
+
+    @property
+    def states(self) -> int:
+        """States that a node has a price in: as all runs, and after a loss where a service must survive one."""
+        return 2 if self.spares else 1
+
+    @property
+    def spare_kinds(self) -> Indices:
+        """Kinds of nodes that can host services with redundancy."""
+        return np.unique(np.concatenate([t.kinds for t in self.spares])) if self.spares else np.zeros(0, dtype=np.int64)
+
+    def valued(self, prices: Floats) -> "Pricing":
+        """The same with services worth what they cost at prices of nodes by cell and kind (rows that are cells)."""
+        return replace(self, spares=[table.valued(prices) for table in self.spares])
+
+    def split(self, prices: Floats, share: float | Floats = 0.5) -> Floats:
+        """Prices by row and kind as prices by state, row and kind: `share` of them for the state after a loss."""
+        if self.states == 1:
+            return prices[None]
+        after = np.zeros(prices.shape)
+        after[:, self.spare_kinds] = (prices * share)[:, self.spare_kinds]
+        return np.stack([prices - after, after])
 
     def grouped(self, groups: Indices) -> "Pricing":
         """The same with rows added up: `groups` is the new row of every row. Rates become means over the hours."""
-        count = int(np.max(groups)) + 1
-
-        def added(values: Floats) -> Floats:
-            total = np.zeros((count, *values.shape[1:]))
-            np.add.at(total, groups, values)
-            return total
-
-        hours, blocks = added(self.hours), np.zeros(count, dtype=np.int64)
+        hours = added_up(self.hours, groups)
+        blocks = np.zeros(len(hours), dtype=np.int64)
         blocks[groups] = self.blocks
-        classes = [replace(t, rates_per_s=added(t.rates_per_s * self.hours) / hours) for t in self.classes]
-        rent = np.minimum(added(self.rent), UNAFFORDABLE)
-        return Pricing(blocks, self.kinds, classes, hours, rent, added(self.busy))
+        rates = [added_up(table.rates_per_s * self.hours, groups) / hours for table in self.classes]
+        classes = [replace(table, rates_per_s=rate) for table, rate in zip(self.classes, rates, strict=True)]
+        rent = np.minimum(added_up(self.rent, groups), UNAFFORDABLE)
+        spares = [table.grouped(groups, self.hours / hours[groups]) for table in self.spares]
+        return Pricing(blocks, self.kinds, classes, hours, rent, added_up(self.busy, groups), spares)
 
-    def at(self, prices: Floats) -> Priced:
-        """Every row at its cheapest; a class may use interruptible nodes for its share only."""
+    def at(self, prices: Floats) -> list[Priced]:
+        """Every row at its cheapest at prices by state, row and kind, in parts that are each for themselves."""
+        if self.states == 1:
+            return [self._served(prices[0], (0,), self.classes)]
+        always = [table for table in self.classes if not table.redundant]
+        redundant = [table for table in self.classes if table.redundant]
+        return [
+            self._served(prices.sum(axis=0), (0, 1), always),
+            self._served(prices[0], (0,), redundant),
+            self._survived(prices[1]),
+        ]
+
+    def _survived(self, prices: Floats) -> Priced:
+        found = [table.at(prices) for table in self.spares]
+        cost, nodes = np.sum([one.cost for one in found], axis=0), np.sum([one.nodes for one in found], axis=0)
+        return Priced((1,), cost, nodes, np.zeros(len(cost)))
+
+    def _served(self, prices: Floats, states: tuple[int, ...], classes: Sequence[ClassTable]) -> Priced:
+        """Classes at their cheapest; one may use interruptible nodes for its share only."""
         size = prices.shape[0]
         cost, busy, nodes = np.zeros(size), np.zeros(size), np.zeros(prices.shape)
         interruptible = np.array([kind.sample.interruptible for kind in self.kinds])
-        for table in self.classes:
+        for table in classes:
             unit = prices[:, table.kinds] * table.nodes_per_rate
             unit += self.busy[:, table.kinds] * table.busy_nodes_per_rate
             spot = interruptible[table.kinds]
@@ -91,7 +133,7 @@ class Pricing:
                 cost += np.where(amount > 0, amount * unit_cost, 0.0)
                 busy += amount * self.busy[np.arange(size), table.kinds[choice]] * table.busy_nodes_per_rate[choice]
                 np.add.at(nodes, (np.arange(size), table.kinds[choice]), amount * table.nodes_per_rate[choice])
-        return Priced(cost, nodes, busy)
+        return Priced(states, cost, nodes, busy)
 
 
 def _cheapest(unit: Floats) -> tuple[Indices, Floats]:
@@ -104,14 +146,17 @@ def make_pricing(instance: Instance, kinds: Sequence[Kind]) -> Pricing:
     cells = instance.cells()
     hours = np.array([cell.present_value_hours for cell in cells])
     classes = []
+    spare = {w.name for w in instance.problem.workloads if isinstance(w, Service) and w.redundancy}
     for demand in instance.rate_demands:
         periods = [instance.grid.blocks[cell.block].period for cell in cells]
         rates = np.array([demand.rate_per_s[p][c.slice] for p, c in zip(periods, cells, strict=True)])
         share = spot_share(instance.problem, demand.workload)
-        classes.append(_class_table(demand.workload, demand.request_class, rates, kinds, share))
+        redundant = demand.workload in spare
+        classes.append(_class_table(demand.workload, demand.request_class, rates, kinds, share, redundant=redundant))
     rent, busy = node_costs(instance, kinds)
     blocks = np.array([cell.block for cell in cells], dtype=np.int64)
-    return Pricing(blocks, kinds, classes, hours, rent, busy)
+    spares = make_spare_tables(instance, kinds)
+    return Pricing(blocks, kinds, classes, hours, rent, busy, spares).valued(rent)
 
 
 def node_costs(instance: Instance, kinds: Sequence[Kind]) -> tuple[Floats, Floats]:
@@ -165,7 +210,9 @@ def busy_nodes(server: Server) -> float:
     return able * server.occupied_gpus / server.option.gpus_per_node
 
 
-def _class_table(workload: str, name: str, rates: Floats, kinds: Sequence[Kind], share: float) -> ClassTable:
+def _class_table(
+    workload: str, name: str, rates: Floats, kinds: Sequence[Kind], share: float, *, redundant: bool
+) -> ClassTable:
     found: list[tuple[int, float, float]] = []
     for kind in kinds:
         for server in kind.servers:
@@ -174,4 +221,6 @@ def _class_table(workload: str, name: str, rates: Floats, kinds: Sequence[Kind],
                 nodes = load * server.occupied_gpus / server.option.gpus_per_node
                 found.append((kind.index, nodes, load * busy_nodes(server)))
     index, nodes_per_rate, busy = zip(*found, strict=True) if found else ((), (), ())
-    return ClassTable(rates, np.array(index, dtype=np.int64), np.array(nodes_per_rate), np.array(busy), share)
+    return ClassTable(
+        rates, np.array(index, dtype=np.int64), np.array(nodes_per_rate), np.array(busy), share, redundant
+    )

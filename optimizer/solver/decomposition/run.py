@@ -13,12 +13,12 @@ from optimizer.model.entities import Instance, VolumeDemand
 from optimizer.solver.decomposition.assemble import MOST_ALTERNATIVES, Assembled, Assembly
 from optimizer.solver.decomposition.cells import CellModels, CellPlan
 from optimizer.solver.decomposition.fleet import Fleet, FleetModel
-from optimizer.solver.decomposition.groups import group_cells
+from optimizer.solver.decomposition.groups import added_up, group_cells
 from optimizer.solver.decomposition.jobs import make_job_tables
 from optimizer.solver.decomposition.kinds import group_kinds
 from optimizer.solver.decomposition.prices import PricedFleet, find_prices
-from optimizer.solver.decomposition.pricing import Indices, Pricing, make_pricing
-from optimizer.solver.matrix import Floats, start_afresh
+from optimizer.solver.decomposition.pricing import Pricing, make_pricing
+from optimizer.solver.matrix import Floats, Indices, start_afresh
 from optimizer.solver.milp import Progress, ProgressHook, SolverSettings, relative_gap
 
 LARGEST_DIRECT = 100_000
@@ -27,11 +27,10 @@ DEFAULT_TIME_LIMIT_S = 300.0
 ROUNDS = ((5, 4e-3), (8, 2e-4))
 """Groups of cells per block, and how near prices must come: first by how much there is to do, then by what a node is
 worth."""
-PRICES_SHARE, FLEET_SHARE, REFINE_SHARE, JOBS_SHARE = 0.15, 0.1, 0.15, 0.1
-"""Shares of the time for each round of prices, the fleets, more nodes, and the jobs; cells take the rest."""
+PRICES_SHARE, FLEET_SHARE, JOBS_SHARE = 0.15, 0.1, 0.1
+"""Shares of the time for each round of prices, the fleets, and the jobs; cells take the rest."""
 LEAST_JOBS_S = 30.0
 """What is given to the last step whatever the limit: without it there is no plan."""
-SMALLEST_GAIN = 1e-4
 SHORTEST_S = 0.1
 QUICK_SHARE, LONGER = 0.4, 2.0
 """Share of the cells' time in which all are planned once; and how much more than its part a cell may take then."""
@@ -45,7 +44,7 @@ class Relaxed:
     cost: float
     bound: float
     prices: Floats
-    """Present value of a node by cell and kind, at which the bound holds."""
+    """Present value of a node by state, cell and kind, at which the bound holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def decompose(
     """Plan an instance with services by prices and cells; None where no plan was found, or it is not of that kind."""
     if not can_decompose(instance):
         return None
-    run = _Run(replace(instance, exact_losses=False), settings, on_progress)
+    run = _Run(replace(instance, most_routes=math.inf), settings, on_progress)
     relaxed = run.relaxed()
     plans = None if relaxed is None else run.cells(relaxed.fleet)
     if relaxed is None or plans is None:
@@ -119,10 +118,10 @@ class _Run:
     def relaxed(self) -> Relaxed | None:
         """Prices on groups of cells, a fleet, what its nodes are worth in each cell, and again with groups by worth."""
         best: Relaxed | None = None
-        features, start = self._load(), None
+        features, pricing = self._load(), self.pricing
+        starts: list[Floats] = []
         for per_block, near in ROUNDS:
-            groups = self._groups(features, per_block)
-            found = self._priced(groups, start, near)
+            found = self._priced(pricing, self._groups(features, per_block), starts, near)
             if found is None:
                 continue
             fleet, bound, prices = found
@@ -133,33 +132,18 @@ class _Run:
             best = replace(best, bound=self.bound)
             self.stage = "relaxed rents"
             self._report(best.cost, best.bound)
-            features, start = worth, np.minimum(worth * self.pricing.hours[:, None], self.pricing.rent)
+            features, pricing = np.nan_to_num(worth), self.pricing.valued(prices.sum(axis=0))
+            starts = [prices, self._start(worth, prices)]
             if relative_gap(best.cost, best.bound) <= self.settings.gap / 2:
                 break
-        return None if best is None else self._refined(best, features)
-
-    def _refined(self, best: Relaxed, worth: Floats) -> Relaxed:
-        """More nodes of the order whose worth at this fleet is most above its cost, as long as that makes it cheaper.
-
-        Prices know nothing of spare nodes, the worth of a node in a cell does.
-        """
-        model = FleetModel(self.instance, self.pricing, self.jobs)
-        deadline = time.monotonic() + REFINE_SHARE * self.limit_s
-        nodes = 1
-        while time.monotonic() < deadline:
-            gain, key = next(iter(model.gains(worth * self.pricing.hours[:, None])), (0.0, ("", 0)))
-            fleet = model.with_more(best.fleet, key, nodes) if gain > SMALLEST_GAIN * best.cost else None
-            if fleet is None:
-                break
-            cost, new = self._evaluated(fleet)
-            if cost >= best.cost:
-                if nodes == 1:
-                    break
-                nodes = 1
-                continue
-            best, worth, nodes = replace(best, fleet=fleet, cost=cost), new, 2 * nodes
-            self._report(best.cost, best.bound)
         return best
+
+    def _start(self, worth: Floats, prices: Floats) -> Floats:
+        """Prices to go on from: what nodes are worth where they are in service, split over the states as before."""
+        total = prices.sum(axis=0)
+        after = np.divide(prices[-1], total, out=np.full(total.shape, 0.5), where=total > 0)
+        known = np.minimum(worth * self.pricing.hours[:, None], self.pricing.rent)
+        return self.pricing.split(np.where(np.isnan(worth), total, known), after)
 
     def _groups(self, features: Floats, per_block: int) -> Indices:
         count = per_block * len(self.instance.grid.blocks)
@@ -178,21 +162,26 @@ class _Run:
             cost[demand.workload] = cost.get(demand.workload, 0.0) + table.rates_per_s * np.minimum(unit, 1e9)
         return np.column_stack(list(cost.values()))
 
-    def _priced(self, groups: Indices, start: Floats | None, near: float) -> tuple[Fleet, float, Floats] | None:
-        """The best fleet on groups of cells, the bound it proves, and prices by cell."""
-        pricing = self.pricing.grouped(groups)
+    def _priced(
+        self, cells: Pricing, groups: Indices, starts: Sequence[Floats], near: float
+    ) -> tuple[Fleet, float, Floats] | None:
+        """The best fleet on groups of cells, the bound it proves, and prices by state, cell and kind."""
+        pricing = cells.grouped(groups)
         model = FleetModel(self.instance, pricing, [job.grouped(groups, pricing) for job in self.jobs])
         deadline = time.monotonic() + PRICES_SHARE * self.limit_s
-        first = None if start is None else _added(start, groups)
-        found = find_prices(model, max(self.settings.gap / 8, near), deadline, self._tell, start=first)
+        first = [model.without_gains(np.stack([added_up(one, groups) for one in prices])) for prices in starts]
+        found = find_prices(model, max(self.settings.gap / 8, near), deadline, self._tell, first)
         fleet = model.whole(gap=2e-4, time_limit_s=max(1.0, FLEET_SHARE * self.limit_s / 2))
         share = self.pricing.hours / pricing.hours[groups]
-        return None if fleet is None else (fleet, found.bound, found.prices[groups] * share[:, None])
+        return None if fleet is None else (fleet, found.bound, found.prices[:, groups] * share[:, None])
 
     def _evaluated(self, fleet: Fleet) -> tuple[float, Floats]:
-        """Cost of a fleet with every cell in parts (jobs at no more than prices say), and worth of nodes per hour."""
+        """Cost of a fleet with every cell in parts (jobs at no more than prices say), and worth of nodes per hour.
+
+        NaN for kinds that are not in service.
+        """
         stock = self._stock_by_kind(fleet)
-        worth = np.zeros(self.pricing.rent.shape)
+        worth = np.full(self.pricing.rent.shape, np.nan)
         total = 0.0
         for group, (cost, values) in self._each_alike(stock, lambda cell, there: self.models.worth(cell, there)):
             for cell in group:
@@ -267,7 +256,7 @@ class _Run:
             return None
         slices = len(self.instance.grid.slices)
         jobs = self.instance.volume_demands
-        tried = {d.name: cheapest_alternatives(d, self.pricing, slices, prices) for d in jobs}
+        tried = {d.name: cheapest_alternatives(d, self.pricing, slices, prices.sum(axis=0)) for d in jobs}
         for alternatives in (tried, {}):
             plan = assembly.solve(alternatives, self.settings.gap / 4, max(LEAST_JOBS_S, self.left_s))
             if plan is not None:
@@ -293,12 +282,6 @@ class _Run:
             gap = None if best is None else relative_gap(best, bound)
             known = bound if math.isfinite(bound) else None
             self.on_progress(Progress(time.monotonic() - self.started, best, known, gap, stage=self.stage))
-
-
-def _added(values: Floats, groups: Indices) -> Floats:
-    total = np.zeros((int(np.max(groups)) + 1, values.shape[1]))
-    np.add.at(total, groups, values)
-    return total
 
 
 def cheapest_alternatives(demand: VolumeDemand, pricing: Pricing, slices: int, prices: Floats) -> list[int]:

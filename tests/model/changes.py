@@ -97,14 +97,16 @@ def scaled_demand(data: Data, k: float) -> Data:
 
 
 def loosened(data: Data, draw: st.DataObject) -> Data:
-    """One wish relaxed: a deadline, a limit, a stock, a place, a job's sizes, or the rate of a replica."""
+    """One wish relaxed: a limit, a stock, a place, a job's sizes, or the rate of a replica.
+
+    No deadline: without it the grid has a cut less, and what serves is the same throughout a block.
+    """
     out = copied(data)
     limits = out["limits"]
     ways: list[tuple[Data, str, Any]] = []
     for one in out["workloads"]:
         free = ("max_gpus", "min_gpus", "interruptible", "data", "headroom", "redundancy", "window", "min_replicas")
         ways += [(one, key, None) for key in free if key in one]
-        ways += [(one, "deadline", None)] if "deadline" in one and "repeat" not in one else []
     ways += [(offer, "max_nodes", offer["max_nodes"] + 1) for offer in offers(out) if "max_nodes" in offer]
     ways += [(offer, "min_nodes", None) for offer in offers(out) if "min_nodes" in offer]
     ways += [(limits, key, limits[key] * 1.5) for key in ("capex", "opex") if key in limits]

@@ -225,6 +225,22 @@ def _kind(cost: Data) -> str:
     return str(cost["kind"])
 
 
+@st.composite
+def _carbon(draw: st.DrawFn, *, limit: bool, price: bool) -> Data:
+    """Emissions counted by a limit, a price or both, with all that they need; nothing most of the time."""
+    limit, price = limit and draw(one_in[6]), price and draw(one_in[6])
+    if not (limit or price):
+        return {}
+    regions = {"*": "400 g/kWh", "eu-*": f"{draw(st.sampled_from((0, 50, 300)))} g/kWh"}
+    return {
+        "site": {"carbon": f"{draw(st.sampled_from((0, 100, 500)))} g/kWh"},
+        "carbon": {"regions": regions, "pue": 1.25},
+        "gpus": {gpu: {"tdp": f"{watts} W"} for gpu, watts in zip(GPUS, (400, 700), strict=True)},
+        **({"limits": {"carbon": f"{draw(st.integers(1, 60))} t"}} if limit else {}),
+        **({"finance": {"carbon_price": draw(st.sampled_from((10.0, 100.0, 1000.0)))}} if price else {}),
+    }
+
+
 # --- whole problems ---------------------------------------------------------------------------------------------------
 
 
@@ -292,6 +308,9 @@ def problems(
         kinds = {"power_limit_it": f"{most} kW", "power_limit_facility": f"{most} kW", "rack_units_limit": 2 * most}
         kind = draw(st.sampled_from(sorted(kinds)))
         data["site"] = {kind: kinds[kind]}
+    if not plain:
+        for key, more in draw(_carbon(limit=with_limits, price=with_costs)).items():
+            data[key] = data.get(key, {}) | more
     return data
 
 

@@ -169,6 +169,8 @@ def test_limit_and_price_against_enumeration(nodes: int, offers: list[tuple[int,
 @given(problems())
 def test_figures_that_nothing_counts_change_nothing(data: Data) -> None:
     """Intensities without a limit, or with a price of 0, leave the least cost as it is, in problems of all families."""
+    data["limits"].pop("carbon", None)
+    data["finance"].pop("carbon_price", None)
     told = data | {"carbon": {"regions": {"*": "400 g/kWh"}}}
     told["finance"] = data.get("finance", {}) | {"carbon_price": 0.0}
     told["site"] = data.get("site", {}) | {"carbon": "300 g/kWh"}

@@ -23,8 +23,9 @@ SHORTEST_TRIAL_S = 20.0
 BEYOND = 0.1
 """Share of a change by which a trial on the whole goes further: whole nodes take more than parts of nodes."""
 ON_A_PART = (
-    "The problem is too large for questions to all of it. They were put to a part that every plan must meet, nodes in "
-    "parts: {part}. It has no plan, so the whole has none; what it needs is the least, and the whole may need more."
+    "What one model would be too large for (or --method decomposed does not ask of it) was asked of a part that every "
+    "plan must meet, nodes in parts: {part}. It has no plan, so the whole has none; what it needs is the least, and "
+    "the whole may need more."
 )
 FOUND = "With {change} a plan of the whole was found, at {npv:,.2f} {currency} (NPV)."
 IN_VAIN = "With {change} no plan of the whole was found in the time left: more may be needed."

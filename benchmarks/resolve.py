@@ -17,7 +17,8 @@ from optimizer.model.build import build
 from optimizer.prepare import prepare
 from optimizer.problem.load import parse_problem
 from optimizer.problem.names import canonical_names
-from optimizer.solver.milp import SolverSettings, solve_model
+from optimizer.solver.known_start import solve_from_start
+from optimizer.solver.milp import SolverSettings
 from optimizer.solver.resolve import linear_model
 from optimizer.solver.session import Answer, Session
 
@@ -51,7 +52,7 @@ def from_scratch(session: Session, change: dict[str, Any], settings: SolverSetti
     """CPU seconds and cost: preparing as for the unchanged problem, then building and searching the changed one."""
     preparing, _ = timed(lambda: prepare(session.problem, session.catalog))
     changed = session.prepared_for(**change)
-    rest, found = timed(lambda: solve_model(linear_model(build(changed.instance())), settings))
+    rest, found = timed(lambda: solve_from_start(linear_model(build(changed.instance())), settings))
     return preparing + rest, found.objective
 
 

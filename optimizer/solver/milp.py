@@ -96,6 +96,7 @@ class LinearModel:
     objective_scale: float = field(default=1.0)
     start: Sequence[float] = ()
     """Values of a plan that is known, to search from; none by default."""
+    options: dict[str, Any] = field(default_factory=dict)  # of HiGHS, for this model
 
     def arrays(self) -> ModelArrays:
         """All numbers as HiGHS gets them.
@@ -212,7 +213,7 @@ def load(model: LinearModel, arrays: ModelArrays, settings: SolverSettings) -> A
     SolverError
         If HiGHS does not hold exactly the rows, columns and coefficients that were given.
     """
-    options: dict[str, Any] = {"random_seed": settings.seed, "output_flag": False}
+    options: dict[str, Any] = {"random_seed": settings.seed, "output_flag": False, **model.options}
     solver = pulp.HiGHS(
         msg=False,
         gapRel=settings.gap,

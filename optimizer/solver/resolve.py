@@ -22,6 +22,13 @@ from optimizer.solver.milp import LinearModel, Solution, SolverSettings, relativ
 Again = Callable[[Problem], Prepared]
 """Prepares a changed problem anew (options and estimates included)."""
 
+NEAR_A_PLAN = {
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+}
+"""Where the best plan of a like problem is the start, only the heuristic that looks around it is worth its time."""
+
 
 class OutOfTimeError(Exception):
     """The time allowed is used up, or the user stopped the search; what was found so far stands."""
@@ -148,7 +155,8 @@ class Resolver:
         verdict = self.memory.known.verdict(new, self.settings.gap)
         if verdict.solution is not None:
             return Resolved(milp, verdict.solution, searched=False)
-        solution = self._run_or_relaxed(replace(model, start=verdict.start))
+        options = NEAR_A_PLAN if verdict.start else {}
+        solution = self._run_or_relaxed(replace(model, start=verdict.start, options=options))
         if solution.values and verdict.bound > solution.bound:
             bound = min(verdict.bound, solution.objective)
             solution = replace(solution, bound=bound, gap=relative_gap(solution.objective, bound))

@@ -3,6 +3,7 @@
 import copy
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from optimizer.model.build import build
 from optimizer.model.constraints import FAMILIES
 from optimizer.model.families.strengthening import CUTS
 from optimizer.model.rebuild import LIMITS, rebuilt, touched
+from optimizer.model.rows import Columns
 from optimizer.prepare import prepare
 from optimizer.solver.changes import ChangeError, Price
-from optimizer.solver.milp import Solution, SolverSettings
+from optimizer.solver.milp import LinearModel, Solution, SolverSettings, load
+from optimizer.solver.resolve import NEAR_A_PLAN
 from optimizer.solver.session import Session
 from tests.model.builders import (
     Data,
@@ -270,3 +273,14 @@ def test_the_example_in_the_manual_runs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(DOCS.parents[1])
     (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
     exec(code, {})
+
+
+def test_the_search_near_a_known_plan_has_its_options() -> None:
+    """HiGHS knows the options by these names and gets them; a solve without a start keeps its defaults."""
+    columns = Columns()
+    columns.add("x", (), upper=4.0, integer=True)
+    plain = LinearModel(columns, [], {0: 1.0})
+    near = replace(plain, options=NEAR_A_PLAN)
+    for name, value in NEAR_A_PLAN.items():
+        assert load(near, near.arrays(), EXACT).getOptionValue(name)[1] == value
+        assert load(plain, plain.arrays(), EXACT).getOptionValue(name)[1] != value

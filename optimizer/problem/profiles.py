@@ -3,7 +3,7 @@
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from optimizer.estimator.workloads import Service, Traffic
@@ -69,6 +69,7 @@ def _with_mean_one(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(value / mean for value in scaled)
 
 
+@lru_cache(maxsize=256)
 def _with_peak(shape: tuple[float, ...], peak: float) -> tuple[float, ...]:
     """Stretch the shape by a power m → m^γ (mean 1 again) so that its largest value is `peak`.
 

@@ -123,7 +123,10 @@ class _Rivals:
 
     def beats(self, option: OptionRecord, offer: OptionRecord) -> bool:
         """No dearer by the hour, without limit, and every workload runs there as well as on the offer."""
-        limits, number = self.problem.limits, _affordable(option, offer)
+        return any(self._stand_in(option, offer, number) for number in _affordable(option, offer))
+
+    def _stand_in(self, option: OptionRecord, offer: OptionRecord, number: int) -> bool:
+        limits = self.problem.limits
         free = (
             not (option.held or offer.held)
             and option.max_nodes is None
@@ -131,7 +134,6 @@ class _Rivals:
             and (_same_node(option, offer) or option.gpu_id not in limits.gpus)
             and (limits.vendors is None or option.provider == offer.provider)
             and (offer.interruptible or not option.interruptible)
-            and number >= 1
             and alike(option, offer, self.problem, number)
             and self._emits_no_more(option, offer, number)
         )
@@ -173,10 +175,12 @@ def _same_node(option: OptionRecord, offer: OptionRecord) -> bool:
     return option.gpu_id == offer.gpu_id and option.gpus_per_node == offer.gpus_per_node
 
 
-def _affordable(option: OptionRecord, offer: OptionRecord) -> int:
-    """Nodes of an option for the price of one of an offer; 0 where it is dearer."""
+def _affordable(option: OptionRecord, offer: OptionRecord) -> set[int]:
+    """Nodes of an option for the price of one of an offer: one, as many as have its GPUs, and the most there are."""
     mine, its = option.price_per_node_hour, offer.price_per_node_hour
-    return 1 if mine <= 0 <= its else int(its * (1 + TOLERANCE) / mine)
+    most = 1 if mine <= 0 <= its else int(its * (1 + TOLERANCE) / mine)
+    same_gpus = -(-offer.gpus_per_node // option.gpus_per_node)
+    return {number for number in (1, same_gpus, most) if 1 <= number <= most}
 
 
 def _serves_as_well(

@@ -22,7 +22,6 @@ from optimizer.problem.schema import Problem
 
 SAME = 1e-9
 """Relative difference of two prices or shares that is rounding."""
-MOST_COPIES = 64
 
 
 def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates, keep: Container[str] = ()) -> Supply:
@@ -42,23 +41,25 @@ def drop_outclassed(problem: Problem, supply: Supply, estimates: Estimates, keep
     for option in sorted(supply.options, key=lambda o: (o.price_per_node_hour, o.option_id)):
         comparable = not option.held and option.option_id in alone and option.option_id not in keep
         candidates = kept if comparable else ()
-        better = next((other for other in candidates if judge.outclasses(other, option)), None)
+        found = ((other, judge.stand_in(other, option)) for other in candidates)
+        better, number = next((one for one in found if one[1]), (None, 0))
         if better is None:
             kept.append(option)
         else:
-            alike = copies(better, option) == 1
-            price = "no dearer per node" if alike else f"{copies(better, option)} of its nodes are no dearer than one"
+            price = "no dearer per node" if number == 1 else f"{number} of its nodes are no dearer than one"
             reason = f"outclassed by {better.option_id}: {price}, and every workload runs as well there"
             dropped[option.option_id] = LeftOut(option.option_id, option.gpu_id, reason)
     left = tuple(o for o in supply.options if o.option_id not in dropped)
     return replace(supply, options=left, left_out=(*supply.left_out, *dropped.values()))
 
 
-def copies(better: Option, worse: Option) -> int:
-    """How many nodes of one offer cost no more than a node of the other; at least 1 where it is no dearer."""
+def copies(better: Option, worse: Option) -> list[int]:
+    """Numbers of nodes of one offer to compare with a node of the other: no dearer; one, as many GPUs, the most."""
     if better.price_per_node_hour <= 0:
-        return 1
-    return min(MOST_COPIES, math.floor(worse.price_per_node_hour / better.price_per_node_hour * (1 + SAME)))
+        return [1]
+    most = math.floor(worse.price_per_node_hour / better.price_per_node_hour * (1 + SAME))
+    alike = math.ceil(worse.gpus_per_node / better.gpus_per_node)
+    return sorted({number for number in (1, alike, most) if number <= most})
 
 
 def _servers_by_option(problem: Problem, supply: Supply, estimates: Estimates) -> dict[str, list[Server]]:
@@ -103,9 +104,11 @@ class _Judge:
         self.servers, self.jobs, self.demands = servers, jobs, demands
         self.redundant = {w.name: w for w in problem.workloads if isinstance(w, Service) and w.redundancy}
 
-    def outclasses(self, better: Option, worse: Option) -> bool:
-        """Whether `copies` nodes of `better` can stand in for each of `worse` at no extra cost."""
-        number = copies(better, worse)
+    def stand_in(self, better: Option, worse: Option) -> int:
+        """How many nodes of `better` can stand in for each of `worse` at no extra cost; 0 if none can."""
+        return next((number for number in copies(better, worse) if self._outclass(better, worse, number)), 0)
+
+    def _outclass(self, better: Option, worse: Option, number: int) -> bool:
         return (
             not better.held
             and better.max_nodes is None

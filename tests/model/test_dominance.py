@@ -67,6 +67,14 @@ def test_costs_per_node_count_for_each_node(cost: Data, stays: bool) -> None:
     assert ("four" not in left_out(two_sizes(4.5, costs=further))) == stays
 
 
+def test_one_node_is_compared_with_one_too() -> None:
+    """At half the price two nodes are affordable and would emit twice as much; one is enough."""
+    carbon = {"carbon": "100 g/kWh", "power": "1 kW"}
+    quotes = [on_demand("cheap", "A", 4, 1.0, **carbon), on_demand("dear", "B", 4, 2.5, **carbon)]
+    data = problem([service()], quotes, [serves(), serves(gpu="B")], months=1, finance={"carbon_price": "50 /t"})
+    assert left_out(data) == {"dear": "outclassed by cheap: no dearer per node, and every workload runs as well there"}
+
+
 def test_jobs_need_nodes_of_the_same_size() -> None:
     """A job keeps the large nodes in the problem: its groups may span what small ones do not hold."""
     data = two_sizes(4.5)

@@ -1,12 +1,20 @@
 """Rules that a row must hold to be used; each gives the column at fault and what is wrong, or None."""
 
-from catalog.schema import CloudOffer, Gpu, LlmArchitecture, ResaleValue, ServerOffer, TypicalDiscount
+from catalog.schema import (
+    BILLING_STEP_HOURS,
+    CloudOffer,
+    Gpu,
+    LlmArchitecture,
+    ResaleValue,
+    ServerOffer,
+    TypicalDiscount,
+)
 
 Fault = tuple[str, str] | None
 
 LINK_KINDS = ("nvlink", "nvlink-bridge", "infinity-fabric", "roce", "ici", "pcie", "none")
 PURCHASE_OPTIONS = ("on-demand", "spot", "reserved", "committed-use")
-BILLING_STEPS = ("second", "minute", "10 minutes", "hour", "day", "month", "year", "unknown")
+BILLING_STEPS = (*BILLING_STEP_HOURS, "unknown")
 
 # A card shows its driver between 0.93 × (decimal GB, error correction on) and 1.08 × (GiB) the bytes it is sold with.
 LEAST_USABLE_SHARE = 0.93

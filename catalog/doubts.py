@@ -12,7 +12,6 @@ from catalog.schema import CloudOffer
 ERROR_OF_A_SUM = 0.017
 """So far below the price of the bundle was the sum of its parts: 14.8451 for 15.10 (dstackai/dstack issue 1355)."""
 _SUMMED = re.compile(r"rows summed|^machine .+ \+ GPUs ")
-_LONG_STEPS = ("day", "month", "year")
 
 
 def summed_prices(stock: Stock) -> Iterator[Finding]:
@@ -32,20 +31,11 @@ def _too_near(offer: CloudOffer, other: CloudOffer) -> bool:
     return other is not offer and same_kind and abs(1 - per_gpu(offer) / per_gpu(other)) <= ERROR_OF_A_SUM
 
 
-def long_billing_steps(stock: Stock) -> Iterator[Finding]:
-    """Rented by the day or longer: a plan counts the time used, which is paid as whole days, months or years."""
-    for offer in stock.offers:
-        if offer.purchase_option in ("on-demand", "spot") and offer.billing_step in _LONG_STEPS:
-            message = f"billed per {offer.billing_step} begun; the plan counts the time used"
-            yield Finding(offer.ref.file, offer.ref.line, WARNING, "billing-step", message)
-
-
 PRICE_RULES = (
     *(rule for rule in RULES if rule not in (doubtful_gpus, unknown_gpus)),
     summed_prices,
-    long_billing_steps,
 )
-"""All rules of the check, save those about what a GPU is (a plan has none that the catalog lacks), and some more."""
+"""All rules of the check, save those about what a GPU is (a plan has none that the catalog lacks), and one more."""
 
 
 def prices_worth_a_look(catalog: Catalog, used: Mapping[str, str], today: date) -> list[tuple[str, Finding]]:

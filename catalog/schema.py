@@ -138,6 +138,19 @@ class LlmArchitecture:
     """Width of a value head, where it is not `head_dim`."""
 
 
+BILLING_STEP_HOURS = {
+    "second": 1 / 3600,
+    "minute": 1 / 60,
+    "10 minutes": 1 / 6,
+    "hour": 1.0,
+    "day": 24.0,
+    "week": 168.0,
+    "month": 730.0,
+    "year": 8760.0,
+}
+"""Hours of a billing step."""
+
+
 @dataclass(frozen=True, slots=True)
 class CloudOffer:
     """One rentable node type at one provider and place, with one purchase option and price (per NODE, USD)."""
@@ -154,6 +167,7 @@ class CloudOffer:
     price_usd_per_node_hour: float
     upfront_usd_per_node: float
     billing_step: str
+    """One of `BILLING_STEP_HOURS`, the shortest time that is paid, or unknown."""
     vcpus: float | None
     ram_gib: float | None
     confidence: str

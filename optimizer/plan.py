@@ -57,7 +57,10 @@ class Acquisition:
 
 @dataclass(frozen=True, slots=True)
 class Rental:
-    """Nodes of one offer paid by the hour, over the whole horizon."""
+    """Nodes of one offer paid by the hour, over the whole horizon.
+
+    `used_gpu_hours` are those of nodes that something runs on, where whole billing steps are paid (else None).
+    """
 
     option: str
     gpu: str
@@ -69,6 +72,7 @@ class Rental:
     unit_price: float
     unit: str
     source: str
+    used_gpu_hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

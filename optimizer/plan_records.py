@@ -24,6 +24,8 @@ class OptionRecord(Part):
     purchase_option: str
     billing: str
     price_per_node_hour: float
+    billing_step_hours: float | None = Field(None, gt=0)
+    billed_by_clock: bool | None = None
     upfront_per_node: float
     capex_per_node: float
     installation_per_node: float
@@ -58,6 +60,11 @@ class OptionRecord(Part):
     def held(self) -> bool:
         """Whether its nodes are paid from arrival to the end of term (else by the hour rented)."""
         return self.billing == "holding"
+
+    @property
+    def long_step(self) -> bool:
+        """Whether rented nodes are paid in steps longer than an hour."""
+        return (self.billing_step_hours or 0.0) > 1.0
 
     @property
     def productive_share(self) -> float:
@@ -177,13 +184,36 @@ class WorkRecord(CellRecord):
     hired_nodes_at_once: int
 
 
+class StretchRecord(Part):
+    """Nodes rented from the start of a block to the end of one, on some days, paid in steps longer than an hour."""
+
+    option: str
+    days: str
+    first_block: int = Field(ge=0)
+    last_block: int = Field(ge=0)
+    nodes: int
+
+
+class BillRecord(Part):
+    """Node-steps paid for the nodes that one run of a job hires of an offer."""
+
+    option: str
+    run: str
+    estimate: int = Field(ge=0)
+    days: str
+    piece: str
+    node_steps: int
+
+
 class ScheduleRecord(Part):
-    """What runs where and when."""
+    """What runs where and when; absent from plans without such steps are stretches and bills."""
 
     rented: tuple[RentedRecord, ...]
     replicas: tuple[ReplicasRecord, ...]
     served: tuple[ServedRecord, ...]
     work: tuple[WorkRecord, ...]
+    stretches: tuple[StretchRecord, ...] = ()
+    bills: tuple[BillRecord, ...] = ()
 
 
 class CostRecord(Part):
@@ -225,6 +255,7 @@ class RentalRecord(SupplyRecord):
 
     peak_nodes: int
     gpu_hours: float
+    used_gpu_hours: float | None = None
 
 
 class AssignmentRecord(Part):

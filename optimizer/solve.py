@@ -19,6 +19,7 @@ from optimizer.solver import readback
 from optimizer.solver.diagnosis.diagnose import Diagnosis, diagnose
 from optimizer.solver.large import is_large, solve_large
 from optimizer.solver.milp import IncumbentHook, ProgressHook, Solution, SolverSettings
+from optimizer.solver.readback_steps import with_least_hires
 from optimizer.solver.resolve import linear_model as linear_model
 from optimizer.solver.spare_start import solve_from_spares
 from optimizer.solver.tidy import served_by_replicas, without_idle_choices
@@ -172,7 +173,8 @@ _NO_SOLUTION: dict[str, Any] = {
 def _solution_parts(milp: Milp, solution: Solution) -> dict[str, Any]:
     rows = milp.reported_rows()
     served = served_by_replicas(rows, solution.values)
-    values = without_idle_choices(rows, readback.without_idle_replicas(rows, served))
+    tidy = without_idle_choices(rows, readback.without_idle_replicas(rows, served))
+    values = with_least_hires(milp, rows, tidy)
     return {
         "cost": readback.total_cost(milp, values, solution.bound, solution.gap),
         "gpus": readback.gpus_at_once(milp, values),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from optimizer.audit.billing import hours_rented
 from optimizer.audit.calendar import HOURS_PER_MONTH
 from optimizer.audit.case import Case, Key
 from optimizer.audit.document import OptionRecord
@@ -96,14 +97,14 @@ def _of_time(case: Case, option: OptionRecord) -> list[Emitted]:
 
 def _of_use(case: Case, option: OptionRecord, busy: Iterable[tuple[Key, float]]) -> Iterator[Emitted]:
     """Of nodes rented by the hour, and what owned ones draw more while they are busy."""
-    if option.held:
-        nodes = list(busy) if option.purchase_option == "owned" else []
-        kw = (option.load_kw - option.idle_kw) * option.pue
-    else:
-        nodes = [(key, float(count)) for (name, key), count in case.rented.items() if name == option.option_id]
-        nodes += [(key, mean) for (name, key), (mean, _) in case.hired.items() if name == option.option_id]
-        kw = option.metered_kw or 0.0
-    per_hour = kw * (option.carbon_g_per_kwh or 0.0) / 1000 / KG_PER_TONNE
+    grams = (option.carbon_g_per_kwh or 0.0) / 1000 / KG_PER_TONNE
+    if not option.held:
+        per_hour = (option.metered_kw or 0.0) * grams
+        for when, (hours, present) in hours_rented(case, option, 0.0, (0.0, case.horizon)).items():
+            yield when, hours * per_hour, present * per_hour, (0.0, 0.0)
+        return
+    nodes = list(busy) if option.purchase_option == "owned" else []
+    per_hour = (option.load_kw - option.idle_kw) * option.pue * grams
     total: dict[When, list[tuple[float, float]]] = defaultdict(list)
     for key, count in nodes:
         for when, (hours, present) in hours_charged(case, key, 0.0).items():

@@ -1,5 +1,6 @@
 """A plan file with everything that its checks look up: options, cells, orders, rates and runs, derived here anew."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -16,6 +17,7 @@ from optimizer.audit.fitting import Possible, Way, possible_deployments, ways_of
 from optimizer.audit.hours import started_for
 from optimizer.audit.interruptions import useful_share
 from optimizer.audit.rates import planned_rates
+from optimizer.audit.steps import Billing, billed_runs
 from optimizer.estimator.types import JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyJob, Service
 from optimizer.problem.schema import Problem
@@ -55,6 +57,9 @@ class Run:
     amount: float
     unit: str
     keys: tuple[Key, ...]
+    start_month: float
+    end_month: float
+    days: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +260,13 @@ class Case:
 
     @cached_property
     def rentable(self) -> set[tuple[str, Key]]:
-        """(Option, cell) in which services could rent by the hour."""
-        return {(option, key) for _, option, _, key in self.servable if not self.options[option].held}
+        """(Option, cell) in which services could rent by the hour; of offers in long steps whoever may use them."""
+        found = {(option, key) for _, option, _, key in self.servable if not self.options[option].held}
+        users = {one.option.option_id for one in self.deployments}
+        working = {run.job.name for run in self.runs}
+        users |= {m.option.option_id for name in working for way in self.ways[name] for m in way.members}
+        long = [name for name in users if self.options[name].long_step and not self.options[name].held]
+        return found | {(name, key) for name in long for key in self.cells}
 
     @cached_property
     def rented(self) -> dict[tuple[str, Key], int]:
@@ -277,6 +287,11 @@ class Case:
             found[place] = (mean + work.hired_nodes, at_once + work.hired_nodes_at_once)
         return found
 
+    @cached_property
+    def billings(self) -> Mapping[tuple[str, str, int], Billing]:
+        """By run, option and estimate: runs whose hired nodes are paid in whole steps."""
+        return billed_runs(((run.name, run, self.ways[run.job.name]) for run in self.runs), self.plan.grid.slices)
+
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -291,13 +306,14 @@ class Case:
                 blocks = self._blocks_within(release, deadline)
                 if not demand.per_day:
                     keys = tuple((b, s) for b in blocks for s in slices)
-                    found.append(Run(name, job, amount, demand.unit, keys))
+                    found.append(Run(name, job, amount, demand.unit, keys, release, deadline))
                     continue
                 for b in blocks:
                     block = self.plan.grid.blocks[b]
                     days = (block.end_month - block.start_month) * HOURS_PER_MONTH / 24
                     keys = tuple((b, s) for s in slices)
-                    found.append(Run(f"{name}@{block.start_month:g}", job, amount * days, demand.unit, keys))
+                    label, span = f"{name}@{block.start_month:g}", (block.start_month, block.end_month)
+                    found.append(Run(label, job, amount * days, demand.unit, keys, *span, days))
         return found
 
     def _slices_of(self, job: AnyJob) -> list[int]:

@@ -24,6 +24,7 @@ _INNER_ROWS = {
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
     "vendor_limit": ("link",),
+    "billing_step": ("least", "most", "paid", "in-use"),
     "spare_capacity": ("left", "more", "lost", "busy", "whole", "handover", "served"),
 }
 """Rows on helper variables that a plan does not hold, by the last word of their index."""

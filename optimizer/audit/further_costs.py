@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from optimizer.audit.billing import hours_rented
 from optimizer.audit.calendar import EPSILON_MONTHS, HOURS_PER_MONTH
 from optimizer.audit.case import Case
 from optimizer.audit.document import OptionRecord
@@ -118,13 +119,9 @@ def _monthly(case: Case, cost: FurtherCost, option: OptionRecord) -> Iterator[Li
             line.fixed_quantity, line.fixed_npv = stay.fixed_months * size, stay.fixed_present * size * line.unit_price
             yield line
         return
-    total: dict[When, list[tuple[float, float]]] = defaultdict(list)
-    for key in case.cells:
-        nodes = case.rented.get((option.option_id, key), 0) + case.hired.get((option.option_id, key), (0.0, 0))[0]
-        for when, (hours, present) in hours_charged(case, key, change, window).items() if nodes else ():
-            months = nodes * size / HOURS_PER_MONTH
-            total[when].append((hours * months, present * months))
-    yield from _summed(cost, option, cost.monthly, unit, total)
+    months = size / HOURS_PER_MONTH
+    for when, (hours, present) in hours_rented(case, option, change, window).items():
+        yield _filled(_line(cost, option, when, cost.monthly, unit), hours * months, present * months)
 
 
 def _moved(case: Case, cost: FurtherCost, stations: dict[Place, Station]) -> Iterator[Line]:

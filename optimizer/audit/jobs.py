@@ -2,14 +2,15 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from optimizer.audit.case import Case, Key, Run
-from optimizer.audit.document import OptionRecord, WorkRecord
+from optimizer.audit.document import OptionRecord, SliceRecord, WorkRecord
 from optimizer.audit.fitting import Member, Way, kept_per_gpu
 from optimizer.audit.report import DUST, TOLERANCE, Checker
 from optimizer.audit.services import Place, Station, spot_share
+from optimizer.audit.steps import may_fill, may_hire
 
 # --- the figures of one entry -----------------------------------------------------------------------------------------
 
@@ -90,21 +91,24 @@ def check_jobs(case: Case, found: list[Working], stations: dict[Place, Station],
     """Check every run and every entry of work."""
     by_run: dict[str, list[Working]] = defaultdict(list)
     for working in found:
-        _check_entry(working, checker)
+        _check_entry(working, case.plan.grid.slices, checker)
         by_run[working.run.name].append(working)
     for run in case.runs:
         _check_run(case, run, by_run[run.name], checker)
     _check_free(case, found, stations, checker)
 
 
-def _check_entry(working: Working, checker: Checker) -> None:
+def _check_entry(working: Working, slices: Sequence[SliceRecord], checker: Checker) -> None:
     record, where = working.record, f"schedule.work[{working.number}]"
     inside = working.key in working.run.keys
     checker.holds("window", where, inside, f"{record.run} may not run in block {record.block}, slice {record.slice}")
     checker.holds("work", where, min(record.gpus_on_free, record.gpus_on_hired, record.hired_nodes) >= 0, "is negative")
     total = f"{where}.gpus_on_free + gpus_on_hired"
     checker.equal("work", total, working.gpus, working.gpus_for(record.amount), "GPUs")
-    if working.option.held:
+    if not may_fill(working.option, working.run, slices):
+        message = f"{record.option} is paid apart by kind of day: each day's work needs nodes of its own"
+        checker.holds("hired nodes", where, record.gpus_on_free == 0, message)
+    if not may_hire(working.option, working.run):
         checker.holds("hired nodes", where, record.hired_nodes == 0, f"{record.option} is not rented by the hour")
     needed = working.way.nodes_for(working.member, record.gpus_on_hired * working.kept_per_gpu)
     checker.at_most("hired nodes", f"{where}.hired_nodes", needed, record.hired_nodes, "nodes")

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from optimizer.audit.billing import hours_rented
 from optimizer.audit.calendar import residual_share
 from optimizer.audit.carbon import carbon_lines
 from optimizer.audit.case import Case, Key
@@ -46,18 +47,11 @@ def derive_ledger(case: Case, stations: dict[Place, Station], works: list[Workin
 
 def _usage_lines(case: Case) -> Iterator[Line]:
     """Rented node-hours, for services and jobs, paid with the running costs of their month."""
-    found: dict[tuple[str, When], Line] = {}
-    nodes = [(option, key, float(count)) for (option, key), count in case.rented.items()]
-    nodes += [(option, key, mean) for (option, key), (mean, _) in case.hired.items()]
     change = case.problem.finance.opex_escalation.rent
-    for name, key, count in nodes:
-        option = case.options[name]
-        for when, (hours, present) in hours_charged(case, key, change).items() if not option.held else ():
+    for option in case.options.values():
+        for when, (hours, present) in hours_rented(case, option, change).items() if not option.held else ():
             price = option.price_per_node_hour * when[1]
-            line = found.setdefault((name, when), Line("usage_fee", option, when[0], price))
-            line.quantity += count * hours
-            line.npv += count * present * price
-    yield from found.values()
+            yield Line("usage_fee", option, when[0], price, hours, present * price)
 
 
 # --- per order --------------------------------------------------------------------------------------------------------

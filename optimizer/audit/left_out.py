@@ -136,6 +136,7 @@ class _Rivals:
             and (offer.interruptible or not option.interruptible)
             and alike(option, offer, self.problem, number)
             and self._emits_no_more(option, offer, number)
+            and self._pays_no_longer(option, offer)
         )
         names = [workload.name for workload in self.problem.workloads]
         return free and all(self._runs_as_well(name, option, offer, number) for name in names)
@@ -143,6 +144,16 @@ class _Rivals:
     def _emits_no_more(self, option: OptionRecord, offer: OptionRecord, number: int) -> bool:
         mine, its = (kg_per_hour(one.model_dump(), self.problem) for one in (option, offer))
         return number * mine <= its * (1 + TOLERANCE)
+
+    def _pays_no_longer(self, option: OptionRecord, offer: OptionRecord) -> bool:
+        """Whether no use is rounded up further: steps up to an hour matter to jobs only."""
+        ignored = 1.0 if all(isinstance(w, Service) for w in self.problem.workloads) else 0.0
+        mine, its = (s if (s := one.billing_step_hours or 0.0) > ignored else 0.0 for one in (option, offer))
+        if mine == 0:
+            return True
+        offset = abs(its / mine - round(its / mine)) * mine
+        divides = its >= mine * (1 - TOLERANCE) and offset <= TOLERANCE * its
+        return its > 0 and divides and _clock(option) <= _clock(offer)
 
     def _runs_as_well(self, name: str, option: OptionRecord, offer: OptionRecord, number: int) -> bool:
         workload = next(w for w in self.problem.workloads if w.name == name)
@@ -169,6 +180,10 @@ class _Rivals:
         works = [(self.jobs[i], useful_share(workload, option, self.jobs[i], amount)) for i in mine]
         others = [(self.jobs[i], useful_share(workload, offer, self.jobs[i], amount)) for i in its]
         return same_nodes and all(any(_works_as_well(*one, *other) for one in works) for other in others)
+
+
+def _clock(option: OptionRecord) -> bool:
+    return bool(option.billed_by_clock)
 
 
 def _same_node(option: OptionRecord, offer: OptionRecord) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
+from optimizer.audit.billing import check_step_references
 from optimizer.audit.case import Case
 from optimizer.audit.document import CellRecord, OptionRecord, ReplicasRecord, ServedRecord, WorkRecord
 from optimizer.audit.fitting import belongs, place_allowed, usable_estimates
@@ -38,6 +39,7 @@ def check_references(case: Case, checker: Checker) -> bool:
     for number, acquisition in enumerate(plan.acquisitions):
         known = acquisition.option in case.options
         checker.holds("references", f"acquisitions[{number}]", known, f"there is no option {acquisition.option}")
+    check_step_references(case, checker)
     if len(checker.findings) == before:
         _check_estimates(case, checker)
     _check_unique(case, checker)

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from optimizer.audit.billing import step_rows
 from optimizer.audit.calendar import EPSILON_MONTHS
 from optimizer.audit.carbon import carbon_lines
 from optimizer.audit.case import Case, Key, month_label
@@ -30,6 +31,7 @@ def limit_rows(
     yield from _carbon_rows(case, stations, works)
     yield from _site_rows(case)
     yield from _vendor_rows(case)
+    yield from step_rows(case, works)
 
 
 def _job_places(case: Case) -> tuple[set[tuple[str, Key]], set[tuple[str, Key]]]:

@@ -9,6 +9,7 @@ from optimizer.audit.jobs import Working
 from optimizer.audit.rows import SMALL_LOAD, DerivedRow, derived_row
 from optimizer.audit.services import Place, Station, same_network, spot_share
 from optimizer.audit.start_up import start_rows
+from optimizer.audit.steps import may_fill, may_hire
 
 RESOURCES = ("compute", "memory_bandwidth", "replica_time", "memory_capacity")
 
@@ -98,9 +99,10 @@ def _spot_rows(case: Case, on_spot: dict[tuple[str, str, Key], list[float]]) -> 
 def places(case: Case, run: Run, way: Way) -> Iterator[tuple[Member, Key, bool, bool]]:
     """Offers and cells in which a run could work one way: on GPUs that services leave free, on hired nodes."""
     for member in way.members:
-        option, hire = member.option, not member.option.held
+        option, hire = member.option, may_hire(member.option, run)
         for key in run.keys:
             free = case.may_be_held(option, key[0]) if option.held else (option.option_id, key) in case.rentable
+            free = free and may_fill(option, run, case.plan.grid.slices)
             if free or hire:
                 yield member, key, free, hire
 

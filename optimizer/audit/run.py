@@ -5,6 +5,7 @@ from typing import Any
 
 from catalog import Catalog, load_catalog
 from optimizer.audit.assumptions import check_assumptions
+from optimizer.audit.billing import check_steps
 from optimizer.audit.case import Case
 from optimizer.audit.constraints import check_constraints
 from optimizer.audit.document import Answer, PlanDocument, read_answer
@@ -103,6 +104,7 @@ def _check_plan(case: Case, checker: Checker) -> None:
     check_jobs(case, works, serving, checker)
     check_fleet(case, serving, works, checker)
     check_limits(case, works, checker)
+    check_steps(case, works, checker)
     lines = derive_ledger(case, serving, works)
     check_ledger(case, lines, checker)
     check_budgets(case, lines, checker)

@@ -2,7 +2,9 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 
+from optimizer.audit.billing import used_gpu_hours
 from optimizer.audit.case import Case
 from optimizer.audit.document import AssignmentRecord
 from optimizer.audit.fleet import check_terms, most_gpus
@@ -22,12 +24,13 @@ def check_summaries(
 ) -> None:
     """Check every summary."""
     checker.same("summaries", "gpus", case.plan.gpus, most_gpus(case))
-    _check_rentals(case, lines, checker)
+    used = {name: used_gpu_hours(case, option, stations, works) for name, option in case.options.items()}
+    _check_rentals(case, lines, used, checker)
     _check_assignments(case, {**_of_services(case, stations), **_of_jobs(case, works)}, checker)
     _check_proof(case, checker)
 
 
-def _check_rentals(case: Case, lines: list[Line], checker: Checker) -> None:
+def _check_rentals(case: Case, lines: list[Line], used: Mapping[str, float | None], checker: Checker) -> None:
     hours: dict[str, float] = defaultdict(float)
     for line in lines:
         if line.term == "usage_fee":
@@ -47,6 +50,7 @@ def _check_rentals(case: Case, lines: list[Line], checker: Checker) -> None:
         checker.equal("summaries", f"{where}.peak_nodes", rental.peak_nodes, peak[name], "nodes")
         gpu_hours = hours[name] * option.gpus_per_node
         checker.equal("summaries", f"{where}.gpu_hours", rental.gpu_hours, gpu_hours, "GPU-hours")
+        checker.equal("summaries", f"{where}.used_gpu_hours", rental.used_gpu_hours, used[name], "GPU-hours")
 
 
 # --- who serves what --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from catalog.schema import CloudOffer, ServerOffer
+from catalog.schema import BILLING_STEP_HOURS, CloudOffer, ServerOffer
 from optimizer.audit.carbon import with_carbon
 from optimizer.audit.document import Answer, OptionRecord
 from optimizer.audit.left_out import allowed_offers
@@ -33,10 +33,13 @@ def check_supply(answer: Answer, problem: Problem, rows: CatalogRows, checker: C
         checker.notice("options", "inputs.options", f"options of the catalog are not re-derived: {rows.reason}")
     names = [option.option_id for option in answer.inputs.options]
     checker.holds("options", "inputs.options", len(set(names)) == len(names), "an option is listed twice")
+    told = any("billing_step_hours" in option.model_fields_set for option in answer.inputs.options)
     for option in answer.inputs.options:
         where = f"inputs.options[{option.option_id}]"
         if option.option_id in offers:
             expected = offers[option.option_id].model_dump()
+            if not told:  # a plan from before billing steps: all time was counted as it is used
+                expected |= {"billing_step_hours": None, "billed_by_clock": None}
             if not rows.usable and option.gpu_id not in problem.gpus and expected["metered_kw"] is None:
                 expected["metered_kw"] = option.metered_kw  # from the TDP that another catalog gives
             checker.same("options", where, option.model_dump(), expected)
@@ -84,6 +87,7 @@ def _fields(**given: Any) -> Fields:
         "min_nodes": 1,
         "existing_nodes": 0,
     }
+    silent |= {"billing_step_hours": None, "billed_by_clock": None}
     silent |= {"cancellable": False, "interruptible": False, "source": "", "price_date": ""}
     return silent | given
 
@@ -156,6 +160,12 @@ def _upkeep(offer: Offer, site: Site | None) -> Fields:
     }
 
 
+def _step(named: str | None, *, clock: bool = False) -> Fields:
+    """Billing step of nodes rented by use, where it is known."""
+    hours = BILLING_STEP_HOURS.get(named or "")
+    return {"billing_step_hours": hours, "billed_by_clock": None if hours is None else clock}
+
+
 def _of_quote(quote: Quote, site: Site | None) -> Fields:
     owned = quote.purchase == "owned"
     price = (quote.price or 0.0) * (quote.gpus_per_node if quote.per == "gpu" else 1)
@@ -169,6 +179,7 @@ def _of_quote(quote: Quote, site: Site | None) -> Fields:
         purchase_option=quote.purchase,
         billing="use" if quote.purchase in ("on-demand", "spot") else "holding",
         **{"capex_per_node" if owned else "price_per_node_hour": price},
+        **_step(quote.billing_step, clock=quote.billed_by_clock),
         upfront_per_node=quote.upfront,
         installation_per_node=quote.installation,
         term_months=quote.term,
@@ -224,6 +235,7 @@ def _of_offer(offer: CloudOffer, rate: float) -> Fields:
         purchase_option=offer.purchase_option,
         billing="use" if by_use else "holding",
         price_per_node_hour=offer.price_usd_per_node_hour * rate,
+        **_step(offer.billing_step if by_use else None),
         upfront_per_node=offer.upfront_usd_per_node * rate,
         term_months=None if by_use else offer.term_months,
         interruptible=offer.purchase_option == "spot",

@@ -66,6 +66,8 @@ def estimates(listed: Sequence[Fields], typical: Iterable[TypicalDiscount], prob
                 "option_id": name,
                 "purchase_option": row.purchase_option,
                 "billing": "holding",
+                "billing_step_hours": None,
+                "billed_by_clock": None,
                 "term_months": row.term_months,
                 "price_per_node_hour": fields["price_per_node_hour"] * (1 - share),
                 "source": _told(fields, problem, what),

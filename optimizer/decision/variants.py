@@ -119,12 +119,14 @@ def with_duty(problem: Problem, share_of_hours: float) -> Problem:
     """The problem with its workloads running in a share u of the hours only; exact, no demand is averaged.
 
     Every time slice of the problem is cut in two: services have their demand unchanged in the share u of its hours,
-    and none in the rest. Jobs keep their windows and have u times their work to do.
+    and none in the rest. Jobs keep their windows and have u times their work to do. Kinds of days stay
+    apart where offers may be paid by the day: hours off are then paid as the rest of a day that is.
     """
     if share_of_hours >= 1:
         return problem
     problem = problem.model_copy(update={"workloads": [_ready_at_once(one) for one in problem.workloads]})
-    slices = list_slices(problem)
+    by_day = bool(problem.options.price_files) or any(q.billing_step == "day" for q in problem.options.quotes)
+    slices = list_slices(problem, days_apart=by_day)
     workloads = [_with_duty(workload, slices, share_of_hours) for workload in problem.workloads]
     halves = [half for one in slices for half in _halves(one, share_of_hours)]
     return problem.model_copy(update={"slices": halves, "workloads": workloads})

@@ -102,7 +102,7 @@ def forcing_rows(milp: Milp, names: Sequence[str]) -> Iterable[Row]:
     v = milp.variables
     columns = [column for (name, _), column in (*v.acquire.items(), *v.rent.items()) if name in names]
     if columns:
-        yield row("forced", ("nodes",), ((c, 1.0) for c in columns), ">=", 1.0, "nodes")
+        yield row("forced", ("nodes",), ((c, 1.0) for c in dict.fromkeys(columns)), ">=", 1.0, "nodes")
     for demand in milp.instance.volume_demands:
         places = [p for p in v.places if p.demand is demand and p.option.option_id in names]
         shares = [(c, 1.0) for place in places for c in work_columns(place)]

@@ -158,7 +158,7 @@ def _nodes_node(plan: PlanReader, option_id: str) -> TraceNode:
         for order in orders
     ]
     children += [
-        TraceNode("rented at the peak", rental["peak_nodes"], "nodes", f"{number(rental['gpu_hours'])} GPU-hours")
+        TraceNode("rented at the peak", rental["peak_nodes"], "nodes", _rented_hours(rental))
         for rental in document["rentals"]
         if rental["option"] == option_id
     ]
@@ -166,6 +166,12 @@ def _nodes_node(plan: PlanReader, option_id: str) -> TraceNode:
         children.append(TraceNode("already there", held, "nodes"))
     children += [assignment_node(a) for a in document["assignments"] if a["option"] == option_id]
     return TraceNode("what the plan does with it", children=tuple(children))
+
+
+def _rented_hours(rental: Record) -> str:
+    used = rental.get("used_gpu_hours")
+    idle = "" if used is None else f" paid in whole billing steps, {number(used)} of them on nodes in use"
+    return f"{number(rental['gpu_hours'])} GPU-hours{idle}"
 
 
 def _arrival(order: Record) -> str:

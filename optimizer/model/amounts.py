@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from optimizer.model.entities import Instance, Order
 from optimizer.model.options import Option
 from optimizer.model.rows import CostLine
-from optimizer.model.spans import ALWAYS, spans
+from optimizer.model.spans import ALWAYS, priced_hours, spans
 from optimizer.model.variables import CellKey, Variables, cell_key
+from optimizer.units import HOURS_PER_MONTH
 
 AmountTerm = tuple[int, float, float]
 """(column, quantity, present value)."""
@@ -43,10 +44,45 @@ class Amounts:
             yield CostLine(term, option_id, period, unit, price * level, read, terms, *fixed, "opex", name)
 
 
-def rented_nodes(v: Variables) -> Iterator[tuple[str, CellKey, int, float]]:
-    """(option, cell, column, nodes per unit of it) of all nodes rented by the hour, for services and for jobs."""
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Node-hours paid per unit of a variable, in one period at one price level, and what paying 1 for each is worth."""
+
+    option_id: str
+    period: int
+    level: float
+    column: int
+    hours: float
+    present_hours: float
+
+
+def paid_hours(
+    instance: Instance, v: Variables, change_per_year: float = 0.0, window: tuple[float, float] = ALWAYS
+) -> Iterator[Paid]:
+    """All time paid for nodes rented by use, for services and for jobs, inside a window of months."""
+    blocks = instance.grid.blocks
+    hours = {cell_key(c): priced_hours(instance, c, change_per_year, window) for c in instance.cells()}
+    for option_id, key, column, nodes in _paid_as_used(v):
+        for part in hours[key]:
+            period, present = blocks[key[0]].period, nodes * part.present_hours
+            yield Paid(option_id, period, part.level, column, nodes * part.hours, present)
+    whole = [(s.option, (s.start_month, s.end_month), HOURS_PER_MONTH * s.share_of_hours, c) for s, c in v.stretches]
+    for bill in v.bills:
+        start, end = bill.idle_span
+        whole.append((bill.option, (start, end), 1 / (end - start), bill.idle))
+    for option, (start, end), per_month, column in whole:
+        inside = (max(start, window[0]), min(end, window[1]))
+        for one in spans(instance, *inside, change_per_year):
+            present = one.present_months * per_month
+            yield Paid(option.option_id, one.period, one.level, column, one.months * per_month, present)
+
+
+def _paid_as_used(v: Variables) -> Iterator[tuple[str, CellKey, int, float]]:
+    """(option, cell, column, nodes per unit of it) of nodes paid while they are used, for services and for jobs."""
+    in_steps = {stretch.option.option_id for stretch, _ in v.stretches}
     for (option_id, key), column in v.rent.items():
-        yield option_id, key, column, 1.0
+        if option_id not in in_steps:
+            yield option_id, key, column, 1.0
     for place in v.places:
         if place.nodes is not None:
             yield place.option.option_id, cell_key(place.cell), place.nodes, place.nodes_per_share

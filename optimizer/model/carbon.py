@@ -5,13 +5,12 @@ Owned nodes emit by the kWh that they use (`energy`); rented ones by an estimate
 
 from collections.abc import Iterator
 
-from optimizer.model.amounts import Amounts, held_amounts, rented_nodes
+from optimizer.model.amounts import Amounts, held_amounts, paid_hours
 from optimizer.model.energy import energy_amounts
 from optimizer.model.entities import Instance
 from optimizer.model.option import Option
 from optimizer.model.rows import CostLine
-from optimizer.model.spans import priced_hours
-from optimizer.model.variables import Variables, cell_key
+from optimizer.model.variables import Variables
 from optimizer.units import GRAMS_PER_TONNE, HOURS_PER_MONTH
 
 CARBON_PRICE = "finance.carbon_price"
@@ -44,11 +43,10 @@ def _rented(instance: Instance, v: Variables, price: float) -> dict[str, Amounts
     """Tonnes of nodes rented by the hour: all paid hours, at full power."""
     found = {option.option_id: Amounts() for option in instance.rented_options}
     tonnes = {option.option_id: _tonnes_per_node_hour(option) for option in instance.rented_options}
-    hours = {cell_key(c): priced_hours(instance, c) for c in instance.cells()}
-    for option_id, key, column, nodes in rented_nodes(v):
-        per_hour, period = nodes * tonnes[option_id], instance.grid.blocks[key[0]].period
-        for part in hours[key]:
-            found[option_id].add(period, 1.0, column, per_hour * part.hours, per_hour * part.present_hours * price)
+    for paid in paid_hours(instance, v, window=(0.0, instance.grid.horizon_months)):
+        per_hour = tonnes[paid.option_id]
+        value = per_hour * paid.present_hours * price
+        found[paid.option_id].add(paid.period, 1.0, paid.column, per_hour * paid.hours, value)
     return found
 
 

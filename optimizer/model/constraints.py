@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from optimizer.model.entities import Instance
+from optimizer.model.families.billing import billing_step
 from optimizer.model.families.capacity import fleet_balance, pool_capacity
 from optimizer.model.families.jobs import deadline, scaling_limit, single_gpu_type
 from optimizer.model.families.limits import (
@@ -60,6 +61,7 @@ FAMILIES: tuple[Family, ...] = (
     site_rack_units,
     vendor_limit,
     carbon_limit,
+    billing_step,
 )
 
 FLEET_FAMILIES: tuple[Family, ...] = (

@@ -7,29 +7,27 @@ received at the end of the horizon (docs/model.md §Money).
 from collections.abc import Callable, Iterator
 
 from optimizer.finance import discount_factor, residual_fraction
-from optimizer.model.amounts import Amounts, held_amounts, rented_nodes
+from optimizer.model.amounts import Amounts, held_amounts, paid_hours
 from optimizer.model.carbon import carbon_fee
 from optimizer.model.energy import energy_amounts
 from optimizer.model.entities import Instance
 from optimizer.model.further_costs import costs_of_traffic, costs_per_order, costs_while_held, fixed_costs, percentages
 from optimizer.model.options import Option
 from optimizer.model.rows import CostLine
-from optimizer.model.spans import priced_hours
-from optimizer.model.variables import Variables, cell_key
+from optimizer.model.variables import Variables
 from optimizer.units import HOURS_PER_MONTH, MONTHS_PER_YEAR
 
 
 def usage_fee(instance: Instance, v: Variables) -> Iterator[CostLine]:
-    """Node-hours rented, for services and for jobs, × price per hour: all hours are paid, productive or not."""
-    change = instance.problem.finance.opex_escalation.rent
+    """Node-hours rented, for services and for jobs, × price per hour: all hours are paid, productive or not.
+
+    Where an offer is billed in steps, whole steps are paid.
+    """
     amounts = {option.option_id: Amounts() for option in instance.rented_options}
-    hours = {cell_key(c): priced_hours(instance, c, change) for c in instance.cells()}
     prices = {option.option_id: option.price_per_node_hour for option in instance.rented_options}
-    for option_id, key, column, nodes in rented_nodes(v):
-        period = instance.grid.blocks[key[0]].period
-        for part in hours[key]:
-            value = nodes * part.present_hours * prices[option_id] * part.level
-            amounts[option_id].add(period, part.level, column, nodes * part.hours, value)
+    for paid in paid_hours(instance, v, instance.problem.finance.opex_escalation.rent):
+        value = paid.present_hours * prices[paid.option_id] * paid.level
+        amounts[paid.option_id].add(paid.period, paid.level, paid.column, paid.hours, value)
     for option in instance.rented_options:
         yield from amounts[option.option_id].lines("usage_fee", option, "node-hours", option.price_per_node_hour)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from optimizer.estimator.types import Demand, Estimates, JobEstimate
 from optimizer.estimator.workloads import Service
+from optimizer.model.billing_steps import billed_no_coarser
 from optimizer.model.emitters import grams_per_node_hour
 from optimizer.model.entities import Server
 from optimizer.model.instance import fits, list_servers
@@ -102,6 +103,7 @@ class _Judge:
     ) -> None:
         self.limits, self.problem = problem.limits, problem
         self.servers, self.jobs, self.demands = servers, jobs, demands
+        self.has_jobs = any(not isinstance(w, Service) for w in problem.workloads)
         self.redundant = {w.name: w for w in problem.workloads if isinstance(w, Service) and w.redundancy}
 
     def stand_in(self, better: Option, worse: Option) -> int:
@@ -116,6 +118,7 @@ class _Judge:
             and better.gpu_id not in self.limits.gpus
             and (self.limits.vendors is None or better.provider == worse.provider)
             and (worse.interruptible or not better.interruptible)
+            and billed_no_coarser(better, worse, jobs=self.has_jobs)
             and self._same_costs(better, worse, number)
             and number * grams_per_node_hour(better, self.problem) <= grams_per_node_hour(worse, self.problem)
             and all(self._hosts(better, server, number) for server in self.servers[worse.option_id])

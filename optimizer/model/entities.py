@@ -79,6 +79,8 @@ class VolumeDemand:
     cells: tuple[Cell, ...]
     alternatives: tuple[Alternative, ...]
     interruptible_share: float
+    days: float | None = None
+    """Days in it, where each day's work is done that day."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from optimizer.finance import discount_factor
-from optimizer.model.amounts import Amounts, held_amounts, rented_nodes
+from optimizer.model.amounts import Amounts, held_amounts, paid_hours
 from optimizer.model.entities import Instance
 from optimizer.model.option import Option
 from optimizer.model.prices import meant
@@ -90,16 +90,12 @@ def _rented_amounts(instance: Instance, v: Variables, cost: FurtherCost) -> dict
     """Of each option rented by the hour that a cost falls on: node-hours (of GPUs, kW) ÷ 730."""
     change, window, price = _change(instance, cost), _window(instance, cost), cost.monthly or 0.0
     options = {o.option_id: o for o in instance.rented_options if meant(cost, o) and per_node(cost, o) > 0}
-    hours = {cell_key(c): priced_hours(instance, c, change, window) for c in instance.cells()} if options else {}
     found: dict[str, Amounts] = defaultdict(Amounts)
-    for option_id, key, column, nodes in rented_nodes(v):
-        if option_id not in options:
-            continue
-        counted = nodes * per_node(cost, options[option_id]) / HOURS_PER_MONTH
-        for part in hours[key]:
-            value = counted * part.present_hours * price * part.level
-            period = instance.grid.blocks[key[0]].period
-            found[option_id].add(period, part.level, column, counted * part.hours, value)
+    for paid in paid_hours(instance, v, change, window) if options else ():
+        if paid.option_id in options:
+            counted = per_node(cost, options[paid.option_id]) / HOURS_PER_MONTH
+            value = counted * paid.present_hours * price * paid.level
+            found[paid.option_id].add(paid.period, paid.level, paid.column, counted * paid.hours, value)
     return found
 
 

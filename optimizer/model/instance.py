@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from optimizer.estimator.types import Estimates, JobEstimate, ServiceEstimate
 from optimizer.estimator.workloads import AnyJob, Service
+from optimizer.model.billing import billed_by_day
 from optimizer.model.entities import Alternative, Instance, Order, RateDemand, Server, VolumeDemand, make_server
 from optimizer.model.interruptions import useful_share
 from optimizer.model.options import Option, Supply, matches
@@ -30,7 +31,7 @@ from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 def build_instance(problem: Problem, supply: Supply, estimates: Estimates) -> Instance:
     """Resolve time, demands, servers and job alternatives of a problem."""
     periods = list_periods(problem.horizon)
-    slices = list_slices(problem)
+    slices = list_slices(problem, days_apart=billed_by_day(supply.options))
     jobs = [w for w in problem.workloads if w.kind != "service"]
     orders = tuple(_orders(supply.options, periods, problem.horizon.months))
     windows = [(job, span) for job in jobs for span in _windows(job, problem.horizon.months)]
@@ -218,10 +219,10 @@ def _demands_of_run(
         return
     for block in blocks:  # each day's work is done that day: every block on its own
         cells = tuple(grid.cell(block.index, s) for s in slices)
-        daily = amount * block.months * HOURS_PER_MONTH / HOURS_PER_DAY
+        days = block.months * HOURS_PER_MONTH / HOURS_PER_DAY
         label = f"{name}@{block.start_month:g}"
         span = (block.start_month, block.end_month)
-        yield VolumeDemand(label, job.name, daily, demand.unit, *span, cells, alternatives, share)
+        yield VolumeDemand(label, job.name, amount * days, demand.unit, *span, cells, alternatives, share, days)
 
 
 def _in_window(job: AnyJob, slice_: Slice) -> bool:

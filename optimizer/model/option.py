@@ -12,7 +12,9 @@ DEFAULT_IDLE_SHARE = 0.3
 class Option:
     """One way to have nodes of a GPU type. Money is per node, in the problem's currency.
 
-    `metered_kw` is the estimated power of a rented node at the meter; None, as of CO2e per kWh: not known.
+    `billing_step_hours` is the shortest time that is paid of nodes rented by use, in steps of the clock if
+    `billed_by_clock`; None: time is paid as it is used. `metered_kw` is the estimated power of a rented node at the
+    meter; None, as of CO2e per kWh: not known.
     """
 
     option_id: str
@@ -23,6 +25,8 @@ class Option:
     purchase_option: str
     billing: str
     price_per_node_hour: float = 0.0
+    billing_step_hours: float | None = None
+    billed_by_clock: bool | None = None
     upfront_per_node: float = 0.0
     capex_per_node: float = 0.0
     installation_per_node: float = 0.0
@@ -57,6 +61,11 @@ class Option:
     def held(self) -> bool:
         """Whether nodes are held for a term or owned (else rented by the hour)."""
         return self.billing == "holding"
+
+    @property
+    def long_step(self) -> bool:
+        """Whether rented nodes are paid in steps longer than an hour."""
+        return (self.billing_step_hours or 0.0) > 1.0
 
     @property
     def productive_share(self) -> float:

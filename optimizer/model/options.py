@@ -11,7 +11,8 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TypedDict
 
-from catalog.schema import CloudOffer, Gpu, ResaleValue, ServerOffer, TypicalDiscount
+from catalog.schema import BILLING_STEP_HOURS, CloudOffer, Gpu, ResaleValue, ServerOffer, TypicalDiscount
+from optimizer.model.billing_steps import billed_no_coarser
 from optimizer.model.emitters import EMISSIONS_UNKNOWN, emissions_unknown, grams_per_node_hour, with_emissions
 from optimizer.model.option import DEFAULT_IDLE_SHARE as DEFAULT_IDLE_SHARE
 from optimizer.model.option import DEFAULT_RESIDUAL_FRACTION
@@ -92,6 +93,8 @@ def from_quote(quote: Quote, site: Site | None) -> Option:
         purchase_option=quote.purchase,
         billing="use" if quote.purchase in ("on-demand", "spot") else "holding",
         price_per_node_hour=0.0 if owned else price,
+        billing_step_hours=BILLING_STEP_HOURS.get(quote.billing_step or ""),
+        billed_by_clock=quote.billed_by_clock if quote.billing_step else None,
         upfront_per_node=quote.upfront,
         capex_per_node=price if owned else 0.0,
         installation_per_node=quote.installation,
@@ -153,6 +156,8 @@ def from_cloud_offer(offer: CloudOffer, rate: float) -> Option:
         purchase_option=offer.purchase_option,
         billing="holding" if held else "use",
         price_per_node_hour=offer.price_usd_per_node_hour * rate,
+        billing_step_hours=None if held else BILLING_STEP_HOURS.get(offer.billing_step),
+        billed_by_clock=None if held or offer.billing_step not in BILLING_STEP_HOURS else False,
         upfront_per_node=offer.upfront_usd_per_node * rate,
         term_months=offer.term_months if held else None,
         interruptible=offer.purchase_option == "spot",
@@ -366,7 +371,8 @@ def drop_dominated(
     kept: list[Option] = []
     dominated: list[LeftOut] = []
     by_price = sorted(options, key=lambda o: (o.price_per_node_hour, o.option_id))
-    best: dict[tuple[object, ...], Option] = {}
+    best: dict[tuple[object, ...], list[Option]] = {}
+    jobs = any(w.kind != "service" for w in problem.workloads)
     for option in by_price:
         lost = (option.interruptions_per_node_hour, option.hours_lost_per_interruption)
         node = (option.gpu_id, option.gpus_per_node, option.productive_share, *lost)
@@ -374,7 +380,7 @@ def drop_dominated(
         key = (*node, option.purchase_option, option.interruptible, *cost_signature(option, problem), *partners)
         key = (*key, grams_per_node_hour(option, problem))
         comparable = not option.held and option.option_id not in measured and option.option_id not in keep
-        winner = best.get(key)
+        winner = next((one for one in best.get(key, ()) if billed_no_coarser(one, option, jobs=jobs)), None)
         # A job that keeps to one pool may need this offer beside another of its pool.
         alone = not one_pool or pools[option.pool] == 1 or (winner is not None and winner.pool == option.pool)
         if comparable and alone and winner is not None:
@@ -385,6 +391,6 @@ def drop_dominated(
         kept.append(option)
         unlimited = option.max_nodes is None and option.provider not in problem.limits.providers
         if comparable and unlimited and winner is None:
-            best[key] = option
+            best.setdefault(key, []).append(option)
     order = {o.option_id: i for i, o in enumerate(options)}
     return sorted(kept, key=lambda o: order[o.option_id]), dominated

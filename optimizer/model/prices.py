@@ -98,6 +98,8 @@ def _estimated(offer: Option, discount: TypicalDiscount, level: str, currency: s
         option_id=f"{offer.option_id.rpartition('/')[0]}/{discount.discount_id}-estimate",
         purchase_option=discount.purchase_option,
         billing="holding",
+        billing_step_hours=None,
+        billed_by_clock=None,
         price_per_node_hour=offer.price_per_node_hour * (1 - fraction),
         term_months=months,
         source=_source(offer, currency, words, str(discount.ref)),

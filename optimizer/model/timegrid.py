@@ -111,11 +111,11 @@ def list_periods(horizon: Horizon) -> tuple[PeriodSpan, ...]:
     return tuple(PeriodSpan(i, p.start_month, p.months) for i, p in enumerate(order_periods(horizon)))
 
 
-def list_slices(problem: Problem) -> tuple[Slice, ...]:
+def list_slices(problem: Problem, *, days_apart: bool = False) -> tuple[Slice, ...]:
     """The problem's own slices, or the hours of a representative week with hours alike in every profile merged.
 
-    Hours merge only where all services have exactly the same multiplier and no daily window separates them, so merging
-    never hides a peak.
+    Hours merge only where all services have exactly the same multiplier and no daily window separates them (nor, where
+    `days_apart`, the kind of day), so merging never hides a peak.
     """
     if problem.slices:
         return tuple(_own_slice(i, one) for i, one in enumerate(problem.slices))
@@ -126,6 +126,7 @@ def list_slices(problem: Problem) -> tuple[Slice, ...]:
     for hour in range(2 * HOURS_PER_DAY):
         clock = hour % HOURS_PER_DAY
         key = (*(round(p[hour], 12) for p in profiles), *(clock in hours for hours in windows))
+        key = (*key, days_apart and hour < HOURS_PER_DAY)
         groups.setdefault(key, []).append(hour)
     plain = [_merged_slice(i, hours) for i, hours in enumerate(groups.values())]
     return with_start_up(plain, [service.startup for service in services])

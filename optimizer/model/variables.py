@@ -5,13 +5,15 @@ the solver's tolerance, is a number between 0 and 1. An option that cannot be us
 forbids it.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.estimator.types import JobEstimate
-from optimizer.model.entities import Alternative, Instance, Server, VolumeDemand, occupied_gpus
+from optimizer.model.billing import Stretch, days_of_slices, hires_in_steps, may_fill, may_hire, stretches, used_options
+from optimizer.model.entities import Alternative, Instance, Server, VolumeDemand
 from optimizer.model.options import Option
+from optimizer.model.places import Bill, make_bill
+from optimizer.model.places import WorkPlace as WorkPlace
 from optimizer.model.rows import Columns
 from optimizer.model.spare import SpareNeed, loss_label, spare_needs
 from optimizer.model.timegrid import Cell
@@ -22,78 +24,13 @@ SMALL_LOAD = 1e-3
 """Loads below this many replicas or GPUs get a row of their own, so that no solver tolerance can lose their machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkPlace:
-    """One (job, alternative, option, cell) with its columns.
-
-    `free`: share of the work on GPUs that services leave free there; `hired`: share on nodes rented for the job, with
-    `nodes` their number on average, in units of `nodes_per_share`, and `at_once` their number at one time where GPUs
-    are limited. `slots`: GPU groups at once on free GPUs, where sizes need to be whole.
-    `gpus_per_share`: GPUs on average in the cell for the whole job there.
-    """
-
-    demand: VolumeDemand
-    alternative: int
-    option: Option
-    estimate: JobEstimate
-    cell: Cell
-    gpus_per_share: float
-    free: int | None = None
-    hired: int | None = None
-    nodes: int | None = None
-    hired_on: int | None = None
-    at_once: int | None = None
-    slots: int | None = None
-
-    @property
-    def occupied_per_gpu(self) -> float:
-        """GPUs kept from others per GPU working (groups that do not divide a node waste the rest)."""
-        group = self.estimate.deployment.gpus_per_replica
-        return occupied_gpus(group, self.option.gpus_per_node) / group
-
-    @property
-    def nodes_per_share(self) -> float:
-        """Nodes on average for the whole job here: the unit of `nodes`, so that no load is too small to count."""
-        return self.gpus_per_share * self.occupied_per_gpu / self.option.gpus_per_node
-
-    @property
-    def least_occupied_gpus(self) -> float:
-        """GPUs that the job's least size keeps from others."""
-        return self.demand.alternatives[self.alternative].min_gpus * self.occupied_per_gpu
-
-    @property
-    def most_occupied_gpus(self) -> float | None:
-        """GPUs that the job's largest size keeps from others (None: no limit)."""
-        most = self.demand.alternatives[self.alternative].max_gpus
-        return None if most is None else most * self.occupied_per_gpu
-
-    @property
-    def least_nodes_at_once(self) -> int:
-        """Nodes that the job's least size needs at once."""
-        return math.ceil(self.least_occupied_gpus / self.option.gpus_per_node - 1e-9)
-
-    @property
-    def most_nodes_at_once(self) -> float:
-        """Nodes that the job's largest size holds at once; no limit is infinity."""
-        top = self.most_occupied_gpus
-        return math.inf if top is None else math.ceil(top / self.option.gpus_per_node - 1e-9)
-
-    @property
-    def useful_gpus_per_node(self) -> float:
-        """Most GPUs per node that any size between least and most keeps busy: all, if one of them fills its nodes."""
-        top, per_node = self.most_occupied_gpus, self.option.gpus_per_node
-        if top is None or math.floor(top / per_node + 1e-9) >= self.least_nodes_at_once:
-            return float(per_node)
-        return top / math.ceil(top / per_node - 1e-9)
-
-    def hired_nodes(self, values: Sequence[float]) -> float:
-        """Nodes rented for the job here, on average, at a solution."""
-        return 0.0 if self.nodes is None else values[self.nodes] * self.nodes_per_share
-
-
 @dataclass(slots=True)
 class Variables:
-    """Columns by meaning. Keys: option ids, period numbers, (block, slice) cells, server numbers."""
+    """Columns by meaning. Keys: option ids, period numbers, (block, slice) cells, server numbers.
+
+    Slices whose nodes of an option are paid in the same steps share one column in `rent`, that of `there` by option,
+    kind of days and block.
+    """
 
     columns: Columns = field(default_factory=Columns)
     acquire: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -105,6 +42,9 @@ class Variables:
     runs: dict[tuple[str, int], int] = field(default_factory=dict)
     working: dict[tuple[str, int, CellKey], int] = field(default_factory=dict)
     places: list[WorkPlace] = field(default_factory=list)
+    stretches: list[tuple[Stretch, int]] = field(default_factory=list)
+    there: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    bills: list[Bill] = field(default_factory=list)
     vendors: dict[str, int] = field(default_factory=dict)
     spare: dict[tuple[object, ...], int] = field(default_factory=dict)
     spare_needs: list[SpareNeed] = field(default_factory=list)
@@ -126,6 +66,7 @@ def make_variables(instance: Instance) -> Variables:
     add_vendors(instance, variables)
     add_runs(instance, variables)
     add_work(instance, variables)
+    add_bills(instance, variables)
     return variables
 
 
@@ -208,13 +149,44 @@ def _add_first_starts(instance: Instance, v: Variables, servers: Sequence[Server
 
 
 def add_rent(instance: Instance, v: Variables) -> None:
-    """Nodes of a use-billed option rented for services, whole in every cell."""
+    """Nodes of a use-billed option rented for services, whole in every cell.
+
+    Of options paid in steps longer than an hour: nodes rented for whoever uses them, in every stretch of whole steps.
+    """
+    add_stretches(instance, v)
     options = {s.index: s.option for s in instance.servers}
     for server, key in v.replicas:
         option = options[server]
-        if not option.held and (option.option_id, key) not in v.rent:
+        if not option.held and not option.long_step and (option.option_id, key) not in v.rent:
             column = v.columns.add("rent", (option.option_id, *key), upper=option.max_nodes, integer=True)
             v.rent[option.option_id, key] = column
+
+
+def add_stretches(instance: Instance, v: Variables) -> None:
+    """Nodes of options paid in steps longer than an hour: by stretch, and there in each block and kind of days."""
+    used = used_options(instance)
+    for option in instance.rented_options:
+        if not option.long_step or option.option_id not in used:
+            continue
+        for stretch in stretches(instance.grid, option):
+            key = (option.option_id, stretch.days, stretch.first, stretch.last)
+            v.stretches.append((stretch, v.columns.add("paid", key, integer=True)))
+        days = days_of_slices(instance.grid, option)
+        for block in instance.grid.blocks:
+            for slice_, named in days.items():
+                place = (option.option_id, named, block.index)
+                if place not in v.there:
+                    v.there[place] = v.columns.add("there", place, upper=option.max_nodes)
+                v.rent[option.option_id, (block.index, slice_)] = v.there[place]
+
+
+def add_bills(instance: Instance, v: Variables) -> None:
+    """Node-steps paid for the nodes that a run hires of an option, where those are paid in whole steps."""
+    groups: dict[tuple[str, int, str], list[WorkPlace]] = {}
+    for place in v.places:
+        if place.nodes is not None and hires_in_steps(place.option, place.demand, place.most_node_hours):
+            groups.setdefault((place.demand.name, place.alternative, place.option.option_id), []).append(place)
+    v.bills += [make_bill(v.columns, key, tuple(places), instance.grid) for key, places in groups.items()]
 
 
 def add_vendors(instance: Instance, v: Variables) -> None:
@@ -310,8 +282,9 @@ def _work_place(
     gpu_hours = demand.amount / (estimate.units_per_gpu_hour * share)
     place = WorkPlace(demand, index, option, estimate, cell, gpu_hours / cell.hours)
     on_free = (option.option_id, cell.block) in v.stock or (option.option_id, cell_key(cell)) in v.rent
-    may_hire = not option.held
-    if not on_free and not may_hire:
+    on_free = on_free and may_fill(instance.grid, option, demand)
+    hire = may_hire(option, demand)
+    if not on_free and not hire:
         return None
     add = v.columns.add
     alternative = demand.alternatives[index]
@@ -326,12 +299,12 @@ def _work_place(
         cell,
         place.gpus_per_share,
         free=add("work", (*key, "free"), upper=1) if on_free else None,
-        hired=add("work", (*key, "hired"), upper=1) if may_hire else None,
-        nodes=add("hired", key) if may_hire else None,
+        hired=add("work", (*key, "hired"), upper=1) if hire else None,
+        nodes=add("hired", key) if hire else None,
         hired_on=add("hired_on", key, upper=1, integer=True)
-        if may_hire and limited and place.least_nodes_at_once > 1
+        if hire and limited and place.least_nodes_at_once > 1
         else None,
-        at_once=add("at_once", key, integer=True) if may_hire and option.gpu_id in limits.gpus else None,
+        at_once=add("at_once", key, integer=True) if hire and option.gpu_id in limits.gpus else None,
         slots=add("slots", key, integer=True) if whole else None,
     )
 

@@ -9,6 +9,7 @@ from optimizer.problem.checks import Case, Complaint, Complaints, no_such, repea
 from optimizer.problem.messages import shown, value_at
 from optimizer.problem.periods import order_periods
 from optimizer.problem.positions import Path
+from optimizer.problem.purchase import USE_BILLED
 from optimizer.problem.schema import CATALOG_CURRENCY, OWN_PROVIDER, Offer, Problem, Quote
 from optimizer.problem.wording import counted, with_article
 from optimizer.quantities import split_quantity
@@ -84,6 +85,8 @@ _ONLY_FOR: tuple[tuple[str, tuple[str, ...], Any], ...] = (
     ("upfront", _TERM_PURCHASES, 0.0),
     ("lead_time", ("owned", *_TERM_PURCHASES), 0.0),
     ("min_nodes", ("owned", *_TERM_PURCHASES), 1),
+    ("billing_step", USE_BILLED, None),
+    ("billed_by_clock", USE_BILLED, False),
     ("installation", ("owned",), 0.0),
     ("maintenance", ("owned",), 0.0),
     ("useful_life", ("owned",), None),
@@ -102,6 +105,14 @@ def terms_fit_the_purchase(case: Case) -> Complaints:
             if quote.purchase not in purchases and getattr(quote, key) != default:
                 message = f"{key} has no meaning for purchase: {quote.purchase}"
                 yield Complaint((*path, key), message, f"it is for {' and '.join(purchases)}", at_key=True)
+
+
+def clocks_have_steps(case: Case) -> Complaints:
+    """Time billed by the clock is billed in steps."""
+    for path, quote in _quotes(case):
+        if quote.billed_by_clock and quote.billing_step is None and quote.purchase in USE_BILLED:
+            hint = "write e.g. billing_step: hour"
+            yield Complaint((*path, "billed_by_clock"), "billed_by_clock without billing_step", hint, at_key=True)
 
 
 def signed_reservations_have_a_fee(case: Case) -> Complaints:
@@ -299,6 +310,7 @@ SUPPLY_RULES: tuple[Callable[[Case], Complaints], ...] = (
     quotes_have_a_price,
     price_units_fit_the_purchase,
     terms_fit_the_purchase,
+    clocks_have_steps,
     signed_reservations_have_a_fee,
     order_sizes,
     residuals_are_in_order,

@@ -8,6 +8,7 @@ from optimizer.estimator.workloads import AnyWorkload, Measurement
 from optimizer.problem.carbon import Carbon
 from optimizer.problem.further_costs import Escalation, FurtherCost
 from optimizer.problem.purchase import PURCHASE_OPTIONS as PURCHASE_OPTIONS
+from optimizer.problem.purchase import BillingStep
 from optimizer.problem.purchase import PurchaseOption as PurchaseOption
 from optimizer.quantities import (
     Bytes,
@@ -189,6 +190,11 @@ class Quote(Offer):
     """Paid at the order, per node, not refunded (reserved)."""
     installation: Money = 0.0
     """Paid at the order, per node (owned)."""
+    billing_step: BillingStep | None = None
+    """Shortest time that is paid (on-demand, spot): every use is rounded up to whole steps, from its start. Steps up to
+    an hour count for jobs only. Left out: time is paid as it is used."""
+    billed_by_clock: bool = False
+    """Whether steps are those of the clock: each clock hour, calendar day … begun is paid."""
     term: Months | None = None
     """Length of a reservation."""
     cancellable: bool = False

@@ -25,10 +25,11 @@ FAMILY_MEANINGS = {
     "site_power": "the site's power is used up (site.power_limit_it, site.power_limit_facility)",
     "site_rack_units": "the site's racks are full (site.rack_units_limit)",
     "carbon_limit": "as much CO2e is emitted as limits.carbon allows",
+    "billing_step": "whole billing steps are paid, and all of their time is used",
     "vendor_limit": "as many providers are used as limits.vendors allows",
 }
 TERM_MEANINGS = {
-    "usage_fee": "nodes rented by the hour × price",
+    "usage_fee": "node-hours rented, in whole billing steps, × price",
     "holding_fee": "nodes reserved × price, used or not",
     "upfront_fee": "nodes signed for × upfront fee",
     "capex": "nodes bought × price",

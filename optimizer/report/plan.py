@@ -26,6 +26,8 @@ from optimizer.report.words import (
 
 MOST_ASSUMPTIONS = 12
 MOST_DOUBTS = 6
+WORTH_TELLING = 0.01
+"""Share of the time paid in whole billing steps that must be idle to be told."""
 PLAN_FILE = "plan.json"
 Document = dict[str, Any]
 
@@ -128,8 +130,18 @@ def _actions(document: Document) -> Section:
     ]
     headings = ("Do", "Offer", "GPU", ">Nodes", ">GPUs", "When (months)", f"Price ({document['currency']})", "Source")
     note = "Nodes and GPUs of rentals are the most at one time; months count from the start of the horizon."
-    notes = (note, *_doubts(document)) if rows else ()
+    notes = (note, *_idle_time(document), *_doubts(document)) if rows else ()
     return Section("What to keep, buy, sign and rent", columns(*headings), tuple(rows), notes)
+
+
+def _idle_time(document: Document) -> Iterator[str]:
+    """Time paid in whole billing steps, and how much of it is used."""
+    for rental in document["rentals"]:
+        paid, used = rental["gpu_hours"], rental.get("used_gpu_hours")
+        if used is not None and used < (1 - WORTH_TELLING) * paid:
+            share = percent(1 - used / paid)
+            hours = f"{number(paid)} GPU-hours paid, {number(used)} of them on nodes in use"
+            yield f"{rental['option']} is paid in whole billing steps: {hours} ({share} idle)."
 
 
 def _doubts(document: Document) -> Iterator[str]:

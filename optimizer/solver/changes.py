@@ -10,6 +10,7 @@ from typing import Any
 from optimizer.errors import OptimizerError
 from optimizer.estimator.types import Demand
 from optimizer.estimator.workloads import AnyWorkload, Service
+from optimizer.model.billing import billed_by_day
 from optimizer.model.dominance import drop_outclassed
 from optimizer.model.instance import class_base_rates, slice_multiplier
 from optimizer.model.option import Option
@@ -138,7 +139,8 @@ def _with_demands(prepared: Prepared, again: Again, demand: Demands) -> Prepared
             msg = f'no workload is named "{name}"; there are: {there}'
             raise ChangeError(msg)
         if isinstance(factor, Mapping):
-            prepared = replace(prepared, problem=_by_slice(prepared.problem, workload, factor))
+            apart = billed_by_day(prepared.supply.options)
+            prepared = replace(prepared, problem=_by_slice(prepared.problem, workload, factor, days_apart=apart))
         else:
             _check_number(f"demand of {name}", factor, math.ulp(0.0))
             prepared = _scaled(prepared, again, workload, factor)
@@ -160,9 +162,9 @@ def _times(demand: Demand, factor: float) -> Demand:
     return demand if demand.amount is None else replace(demand, amount=demand.amount * factor)
 
 
-def _by_slice(problem: Problem, workload: AnyWorkload, factors: Mapping[str, float]) -> Problem:
+def _by_slice(problem: Problem, workload: AnyWorkload, factors: Mapping[str, float], *, days_apart: bool) -> Problem:
     """A service's rate times a factor in each slice named; all services then have their multipliers by slice."""
-    slices = list_slices(problem)
+    slices = list_slices(problem, days_apart=days_apart)
     unknown = [name for name in factors if name not in {one.name for one in slices}]
     if not isinstance(workload, Service) or unknown:
         wrong = f'no slice is named "{unknown[0]}"' if unknown else f"{workload.name} is no service"

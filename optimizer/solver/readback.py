@@ -11,7 +11,9 @@ from optimizer.model.lookup import rate_in
 from optimizer.model.rows import Row
 from optimizer.model.variables import CellKey, WorkPlace, cell_key
 from optimizer.plan import Acquisition, Assignment, CheckedRow, Cost, PricedLine, Rental
+from optimizer.solver.milp import relative_gap
 from optimizer.solver.readback_jobs import job_assignments
+from optimizer.solver.readback_steps import step_schedule, used_gpu_hours
 from optimizer.solver.tidy import REPLICA_FAMILIES, with_starting
 
 BINDING = 1e-6
@@ -42,10 +44,12 @@ def without_idle_replicas(rows: Sequence[Row], values: Sequence[float]) -> tuple
 def total_cost(milp: Milp, values: Sequence[float], bound: float, gap: float) -> Cost:
     """Totals of the ledger at the solution."""
     lines = [(line.group, line.amount(values)) for line in milp.ledger]
+    npv = math.fsum(line.npv(values) for line in milp.ledger)
+    tidied = milp.variables.bills and math.isfinite(bound)  # idle time may have become cheaper
     return Cost(
-        npv=math.fsum(line.npv(values) for line in milp.ledger),
+        npv=npv,
         bound=bound,
-        gap=gap,
+        gap=relative_gap(npv, bound) if tidied else gap,
         capex=math.fsum(a for group, a in lines if group == "capex"),
         opex=math.fsum(a for group, a in lines if group == "opex"),
         salvage=-math.fsum(a for group, a in lines if group == "salvage") + 0.0,
@@ -145,6 +149,7 @@ def rentals(milp: Milp, values: Sequence[float]) -> tuple[Rental, ...]:
     for line in milp.ledger:
         if line.term == "usage_fee":
             hours[line.option_id] += line.quantity(values)
+    used = used_gpu_hours(milp, values)
     return tuple(
         Rental(
             option=option.option_id,
@@ -154,6 +159,7 @@ def rentals(milp: Milp, values: Sequence[float]) -> tuple[Rental, ...]:
             region=option.region,
             peak_nodes=peak[option.option_id],
             gpu_hours=hours[option.option_id] * option.gpus_per_node,
+            used_gpu_hours=used.get(option.option_id),
             unit_price=option.price_per_node_hour,
             unit="per node and hour",
             source=option.source,
@@ -280,6 +286,7 @@ def schedule_document(milp: Milp, values: Sequence[float]) -> dict[str, Any]:
         "replicas": _replica_schedule(milp, values),
         "served": _served_schedule(milp, values),
         "work": _work_schedule(milp, values),
+        **step_schedule(milp, values),
     }
 
 

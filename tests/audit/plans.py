@@ -335,6 +335,40 @@ costs: [{kind: tax, percent: 2 %, of: all}]
 limits: {carbon: 55 t}
 """
 
+STEPPED = """
+name: stepped
+horizon: {months: 14, periods: [{start_month: 0, months: 5}, {start_month: 5, months: 9}]}
+finance: {discount_rate: 6 %, opex_escalation: {rent: 5 %}, carbon_price: 80 USD/t}
+carbon: {regions: {"*": 300 g/kWh}}
+gpus: {A: {tdp: 500 W}, B: {tdp: 300 W}, C: {tdp: 300 W}}
+workloads:
+  - name: chat
+    kind: service
+    traffic: {mean_requests_per_s: 2, by_period: [1.0, 1.5], profile: [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 4, 4, 4, 4, 4, 4,
+      4, 4, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]}
+  - {name: search, kind: service, traffic: {mean_requests_per_s: 3, by_period: [1.0, 0.4]}}
+  - {name: tune, kind: batch, work: {amount: 300, unit: samples}, start: 2200 h, deadline: 10 days}
+  - {name: quick, kind: batch, work: {amount: 31, unit: samples}, start: 9.75 h, deadline: 5 h, min_gpus: 2,
+     max_gpus: 5}
+  - {name: nightly, kind: batch, requests: {per_day: 9, input: 10, output: 10}, window: {daily: "22:00-04:00"}}
+measurements:
+  - {workload: chat, gpu: A, requests_per_s: 1}
+  - {workload: search, gpu: B, requests_per_s: 1}
+  - {workload: tune, gpu: A, per_gpu_hour: 1}
+  - {workload: quick, gpu: C, per_gpu_hour: 2.5}
+  - {workload: nightly, gpu: C, per_gpu_hour: 20}
+options:
+  catalog: false
+  quotes:
+    - {name: day, gpu: A, gpus_per_node: 2, purchase: on-demand, price: 1 USD/h, billing_step: day, max_nodes: 9}
+    - {name: exact, gpu: A, purchase: on-demand, price: 2.2 USD/h}
+    - {name: week, gpu: B, purchase: on-demand, price: 1 USD/h, billing_step: week, billed_by_clock: true}
+    - {name: quarter, gpu: B, purchase: reserved, price: 0.9 USD/h, term: 12 months}
+    - {name: hour, gpu: C, purchase: on-demand, price: 1 USD/h, billing_step: hour, billed_by_clock: true}
+    - {name: ten, gpu: C, purchase: spot, price: 0.97 USD/h, billing_step: 10 minutes, max_nodes: 1}
+costs: [{kind: support, monthly: 10 USD/month, per: node}]
+"""
+
 CATALOG = load_catalog()
 
 

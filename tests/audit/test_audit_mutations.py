@@ -16,6 +16,7 @@ from tests.audit.plans import (
     PROFILE,
     REDUNDANT,
     STARTING,
+    STEPPED,
     document,
 )
 
@@ -30,6 +31,7 @@ PROBLEMS = {
     "limited": LIMITED,
     "starting": STARTING,
     "emitting": EMITTING,
+    "stepped": STEPPED,
 }
 
 FREE = {
@@ -50,6 +52,9 @@ UNKNOWN_IF_LEFT_OUT = (
     "assignments[].hours_expected",
     "inputs.options[].carbon_g_per_kwh",
     "inputs.options[].metered_kw",
+    "inputs.options[].billing_step_hours",
+    "inputs.options[].billed_by_clock",
+    "rentals[].used_gpu_hours",
 )
 """Keys that older plan files lack: left out, they say what null says."""
 
@@ -166,6 +171,7 @@ HELPER_ROWS = {
     "scaling_limit": ("least", "working"),
     "minimum_order": ("most",),
     "vendor_limit": ("link",),
+    "billing_step": ("least", "most", "paid", "in-use"),
     "spare_capacity": ("left", "more", "lost", "busy", "whole", "handover", "served"),
 }
 
@@ -258,4 +264,16 @@ def test_no_value_breaks_the_audit(value):
         report = audit_plan(plan)
         assert isinstance(report.ok, bool), path
         holder[key] = kept
+    assert audit_plan(plan).ok
+
+
+def test_a_plan_from_before_billing_steps_is_audited_as_it_was():
+    """Files without any of their keys counted all time as it is used, also on offers that are billed in steps."""
+    plan = document(re.sub(r", (billing_step: [^,}]+|billed_by_clock: true)", "", STEPPED))
+    plan["inputs"]["problem"]["options"]["quotes"][-1]["billing_step"] = "10 minutes"
+    assert not audit_plan(plan).ok
+    for option in plan["inputs"]["options"]:
+        del option["billing_step_hours"], option["billed_by_clock"]
+    for rental in plan["rentals"]:
+        del rental["used_gpu_hours"]
     assert audit_plan(plan).ok

@@ -66,6 +66,9 @@ def quotes(draw: st.DrawFn, index: int, *, salvage: bool = True) -> Data:
         more["max_nodes"] = draw(st.integers(1, 6))
     if draw(one_in[3]):
         more["availability"] = 0.9
+    if kind in ("on-demand", "spot") and draw(one_in[2]):
+        more["billing_step"] = draw(st.sampled_from(("10 minutes", "hour", "day", "week", "month")))
+        more["billed_by_clock"] = draw(st.booleans())
     if kind == "on-demand":
         return on_demand(f"q{index}", gpu, size, price, **more)
     if kind == "spot":

@@ -191,6 +191,23 @@ def starting() -> Milp:
     return _built(problem(services, quotes, [serves(), serves("slow")], months=1))
 
 
+@cache
+def stepped() -> Milp:
+    """A service and jobs on nodes billed by the day, by the hour and by hours of the clock."""
+    quotes = [
+        on_demand("day", billing_step="day", price=1.0),
+        on_demand("hour", "B", nodes_of=2, billing_step="hour", price=2.0),
+        on_demand("clock", "C", billing_step="hour", billed_by_clock=True, price=3.0),
+    ]
+    profile = [0.0] * 8 + [1.0] * 8 + [0.0] * 32
+    train = job(amount=30.0, start="600 h", deadline="2 days", gpus=["A"])
+    fixed = job("fixed", amount=9.0, deadline="20 h", min_gpus=4, max_gpus=6, gpus=["B"])
+    quick = job("quick", amount=2.2, start="9.75 h", deadline="2.5 h", max_gpus=1, gpus=["C"])
+    measured = [serves(), works(), works("fixed", gpu="B"), works("quick", gpu="C")]
+    chat = service(rate=0.4, traffic={"profile": profile})
+    return _built(problem([chat, train, fixed, quick], quotes, measured, months=1))
+
+
 def _built(data: Data) -> Milp:
     return build(prepare(parsed(data), the_catalog()).instance())
 
@@ -201,7 +218,7 @@ SOURCES: dict[str, Callable[[], Milp]] = {
     "stage_balance": staged, "provider_limit": mixed, "interruptible_share": mixed, "pool_capacity": mixed,
     "site_rack_units": limited, "site_power": limited, "vendor_limit": limited, "vendor_serves": limited,
     "carbon_limit": emitting,
-    "replica_floor": limited, "start_up": starting,
+    "replica_floor": limited, "start_up": starting, "billing_step": stepped,
     "spare_capacity": redundant, "spare_nodes": redundant, "left_needs_nodes": redundant,
 }  # fmt: skip
 NAMES = [family.__name__ for family in (*FAMILIES, *CUTS)]

@@ -51,7 +51,10 @@ def test_i01_another_offer_never_raises_the_cost(data: Data, offer: Data) -> Non
 @examples(50)
 @given(problems(), st.data())
 def test_i02_removing_an_unused_offer_leaves_the_cost(data: Data, draw: st.DataObject) -> None:
-    """An offer that the plan does not use can be taken away."""
+    """An offer that the plan does not use can be taken away; where its terms cut the grid, jobs may then cost more.
+
+    (Blocks hold all their time in proportion: without a cut a job cannot wait for a cheaper part of one.)
+    """
     before = planned(data)
     if before.cost is None:
         return
@@ -60,7 +63,8 @@ def test_i02_removing_an_unused_offer_leaves_the_cost(data: Data, draw: st.DataO
     dropped = draw.draw(st.sampled_from(unused)) if unused else None
     less = with_offers(data, [one for one in offers(data) if one["name"] != dropped])
     if offers(less):
-        assert close(least_cost(less), before.cost.npv)
+        cuts = any(one["name"] == dropped and one["purchase"] in ("reserved", "owned") for one in offers(data))
+        assert (at_most if cuts else close)(before.cost.npv, least_cost(less))
 
 
 @examples(50)

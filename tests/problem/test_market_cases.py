@@ -96,13 +96,22 @@ def test_b009_a_sum_of_parts_is_no_certain_winner(tmp_path: Path) -> None:
     assert "as near as that are bundle" in note
 
 
-def test_b028_a_step_of_billing_is_told(tmp_path: Path) -> None:
-    """Time is paid as used: two minutes at 4.00 an hour are 0.1333; what is billed by the day is said."""
-    text = JOB.replace("amount: %s", "amount: 0.0333333333") % (1, 1, 1, quote("x", "4 USD/h"), "")
-    assert solve(parse_problem(text).problem, CATALOG).document()["cost"]["npv"] == pytest.approx(0.13333, rel=1e-4)
+@pytest.mark.parametrize(("terms", "cost"), [
+    ("", 0.133333), ("billing_step: hour", 4.0), ("billing_step: hour, billed_by_clock: true", 8.0),
+])  # fmt: skip
+def test_b028_two_minutes_across_the_hour(terms: str, cost: float) -> None:
+    """From 09:59 to 10:01 at 4.00 an hour: two clock hours, an hour from its start, or 120 seconds."""
+    text = JOB.replace("amount: %s", "amount: 0.0333333333") % (1, 1, 1, quote("x", "4 USD/h", more=terms), "")
+    text = text.replace("deadline: 1 h", "start: 9.98333333333333 h, deadline: 2 min")
+    assert solve(parse_problem(text).problem, CATALOG).document()["cost"]["npv"] == pytest.approx(cost, rel=1e-5)
+
+
+def test_b028_the_step_of_an_offer_of_the_catalog_is_paid(tmp_path: Path) -> None:
+    """What a price file calls billed by the day costs a day, for an hour's work."""
     document = from_prices(tmp_path, "day", 4)
     assert [rental["option"] for rental in document["rentals"]] == ["day"]
-    assert "price of day: billed per day begun; the plan counts the time used" in document["notes"][0]
+    assert document["cost"]["npv"] == pytest.approx(24.0)
+    assert document["notes"] == []
 
 
 def test_b011_a_machine_without_a_gpu_may_be_the_cheapest() -> None:

@@ -1,6 +1,7 @@
 """Problems too large for one model that have no plan: a part answers for the whole, and says no less than it needs."""
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_what_has_a_plan_has_a_plan_in_every_part(data: Data) -> None:
     if not has_parts(prepared.instance()):
         return
     least = least_cost(data)
-    for extent in EXTENTS:
+    for extent in EXTENTS if least < math.inf else ():
         found = PartResolver(EXACT).least_cost(part(prepared, extent))
         assert found is not None, extent
         assert at_most(found.npv, least), (extent, found.npv, least)

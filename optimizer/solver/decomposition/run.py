@@ -87,9 +87,12 @@ def pays(instance: Instance) -> bool:
 def can_decompose(instance: Instance) -> bool:
     """Whether every class can be served by whole deployments, and each cell for itself.
 
-    Prefill and decode apart, and replicas that take time to start, are planned in one model.
+    Prefill and decode apart, replicas that take time to start, and rents in steps longer than an hour are planned in
+    one model.
     """
     if any(slice_.starting is not None for slice_ in instance.grid.slices):
+        return False
+    if any(option.long_step for option in instance.rented_options):
         return False
     served = {(s.workload, name) for s in instance.servers for name in s.loads if not s.estimate.deployment.stage}
     asked = {(d.workload, d.request_class) for d in instance.rate_demands}

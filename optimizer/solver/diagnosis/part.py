@@ -37,7 +37,7 @@ MEAN_OF = "mean of "
 """How names of merged slices begin."""
 _UNLIKE_MEANS = frozenset((
     "whole_replica", "replica_floor", "spare_capacity", "share_needs_replica", "share_needs_node", "spare_nodes",
-    "left_needs_nodes",
+    "left_needs_nodes", "billing_step",
 ))  # fmt: skip
 """Rows of services that hold in every hour, and not for the mean of hours."""
 _LEAST_SIZES = {
@@ -70,9 +70,10 @@ def service_variables(instance: Instance) -> int:
 
 
 def has_parts(instance: Instance) -> bool:
-    """Whether cells stand for themselves: no replicas that start, nor stages, in which hours depend on one another."""
+    """Whether cells stand for themselves: hours depend on one another where replicas start, by stages, by paid days."""
     starting = any(slice_.starting is not None for slice_ in instance.grid.slices)
-    return not starting and not any(server.stage for server in instance.servers)
+    in_steps = any(option.long_step for option in instance.rented_options)
+    return not starting and not in_steps and not any(server.stage for server in instance.servers)
 
 
 def _per_cell(instance: Instance) -> int:

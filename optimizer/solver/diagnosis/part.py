@@ -70,10 +70,10 @@ def service_variables(instance: Instance) -> int:
 
 
 def has_parts(instance: Instance) -> bool:
-    """Whether cells stand for themselves: hours depend on one another where replicas start, by stages, by paid days."""
-    starting = any(slice_.starting is not None for slice_ in instance.grid.slices)
-    in_steps = any(option.long_step for option in instance.rented_options)
-    return not starting and not in_steps and not any(server.stage for server in instance.servers)
+    """Whether cells stand for themselves: no replicas that start, no stages, no rents in whole steps across hours."""
+    apart = any(slice_.starting is not None for slice_ in instance.grid.slices)
+    apart = apart or any(option.billing_step_hours for option in instance.rented_options)
+    return not apart and not any(server.stage for server in instance.servers)
 
 
 def _per_cell(instance: Instance) -> int:

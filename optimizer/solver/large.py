@@ -40,8 +40,9 @@ class Outcome:
 
 
 def is_large(instance: Instance) -> bool:
-    """Whether one model of everything would be too large, and the problem has parts."""
-    return service_variables(instance) > decomposition.LARGEST_DIRECT and has_parts(instance)
+    """Whether one model of everything would be too large, and the problem can be decomposed or has parts."""
+    apart = has_parts(instance) or decomposition.can_decompose(instance)
+    return service_variables(instance) > decomposition.LARGEST_DIRECT and apart
 
 
 def solve_large(

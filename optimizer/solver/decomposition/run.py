@@ -78,12 +78,6 @@ def decompose(
     return Decomposed(plan, bound, gap, seconds, relaxed, run.interrupted)
 
 
-def pays(instance: Instance) -> bool:
-    """Whether an instance is too large for one model, and of a kind that can be decomposed."""
-    each = sum(1 + len(server.loads) for server in instance.servers)
-    return len(instance.cells()) * each > LARGEST_DIRECT and can_decompose(instance)
-
-
 def can_decompose(instance: Instance) -> bool:
     """Whether every class can be served by whole deployments, and each cell for itself.
 

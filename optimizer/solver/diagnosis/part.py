@@ -7,7 +7,8 @@ whole has none, and what the part needs at least, the whole needs at least.
 
 Means keep every row that is linear in rates, nodes and hours; rows of least sizes, of tiny loads and of lost nodes are
 not, and are left out where hours are merged. Where services are not asked for, jobs lose the GPUs that rented nodes
-would have left them: there they rent nodes by the share, which costs no more and counts no more nodes.
+would have left them: there they rent nodes by the share, which costs no more and counts no more nodes. Rents are paid
+as used, without the steps that they are billed in.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from optimizer.model.build import build
-from optimizer.model.entities import Instance, RateDemand, VolumeDemand
+from optimizer.model.entities import Alternative, Instance, RateDemand, VolumeDemand
+from optimizer.model.option import Option
 from optimizer.model.rows import Row
 from optimizer.model.timegrid import Slice
 from optimizer.prepare import Prepared
@@ -37,7 +39,7 @@ MEAN_OF = "mean of "
 """How names of merged slices begin."""
 _UNLIKE_MEANS = frozenset((
     "whole_replica", "replica_floor", "spare_capacity", "share_needs_replica", "share_needs_node", "spare_nodes",
-    "left_needs_nodes", "billing_step",
+    "left_needs_nodes",
 ))  # fmt: skip
 """Rows of services that hold in every hour, and not for the mean of hours."""
 _LEAST_SIZES = {
@@ -70,9 +72,8 @@ def service_variables(instance: Instance) -> int:
 
 
 def has_parts(instance: Instance) -> bool:
-    """Whether cells stand for themselves: no replicas that start, no stages, no rents in whole steps across hours."""
+    """Whether cells stand for themselves: no replicas that start, no stages."""
     apart = any(slice_.starting is not None for slice_ in instance.grid.slices)
-    apart = apart or any(option.billing_step_hours for option in instance.rented_options)
     return not apart and not any(server.stage for server in instance.servers)
 
 
@@ -85,7 +86,7 @@ def _per_cell(instance: Instance) -> int:
 
 def part_of(instance: Instance, extent: Extent) -> Instance:
     """The part of an instance; with all cells if that is small enough."""
-    whole = instance if extent.jobs else replace(instance, volume_demands=())
+    whole = _paid_as_used(instance if extent.jobs else replace(instance, volume_demands=()))
     cells = extent.service_variables // max(1, _per_cell(instance))
     if len(whole.cells()) <= cells:
         return whole
@@ -97,6 +98,28 @@ def part_of(instance: Instance, extent: Extent) -> Instance:
     first = _single_slices(whole.rate_demands, work, periods, max(1, cells // _blocks_in(whole, *periods[:2]) - 1))
     groups = [*([number] for number in first), *_merged(whole, set(first))]
     return _in_groups(whole, groups, set(_affordable(whole, periods, cells // len(groups))))
+
+
+def _paid_as_used(instance: Instance) -> Instance:
+    """An instance whose rents are paid for the time that is used, without billing steps: never dearer."""
+    return replace(
+        instance,
+        options=tuple(_without_step(option) for option in instance.options),
+        servers=tuple(replace(server, option=_without_step(server.option)) for server in instance.servers),
+        volume_demands=tuple(
+            replace(demand, alternatives=tuple(_alternative_without_steps(one) for one in demand.alternatives))
+            for demand in instance.volume_demands
+        ),
+    )
+
+
+def _without_step(option: Option) -> Option:
+    return replace(option, billing_step_hours=None, billed_by_clock=None) if option.billing_step_hours else option
+
+
+def _alternative_without_steps(alternative: Alternative) -> Alternative:
+    members = tuple((_without_step(option), estimate) for option, estimate in alternative.members)
+    return replace(alternative, members=members)
 
 
 def _in_groups(instance: Instance, groups: Sequence[Sequence[int]], asked: set[int]) -> Instance:

@@ -4,7 +4,7 @@ The planning model itself goes through PuLP (`solver/milp.py`). Parts of a decom
 where making expression objects would cost more than solving.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,6 +118,38 @@ def solve_matrix(
         highs.setSolution(len(start), np.fromiter(start, np.int32), np.fromiter(start.values(), np.float64))
     highs.run()
     return _read(highs, money, mip=any(model.integer) and not relaxed)
+
+
+class KeptProgram:
+    """A relaxed model kept in HiGHS and solved again from its last basis with some columns at other values."""
+
+    def __init__(self, model: MatrixModel) -> None:
+        """Hand the model over.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS refuses the model.
+        """
+        self.model, self.highs = model, highspy.Highs()
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("threads", 1)
+        if self.highs.passModel(_lp(model, 1.0, relaxed=True)) == highspy.HighsStatus.kError:
+            msg = "HiGHS refused a part of the decomposition (a fault of ours)"
+            raise SolverError(msg)
+        self.values, self.objective = np.zeros(0), np.inf
+
+    def solve_within(self, columns: Sequence[int], fixed: Mapping[int, float]) -> bool:
+        """Solve with some of `columns` at values, the others within their bounds; whether there is a solution."""
+        lower = np.array([fixed.get(c, self.model.lower[c]) for c in columns])
+        upper = np.array([fixed.get(c, self.model.upper[c]) for c in columns])
+        self.highs.changeColsBounds(len(columns), np.array(columns, dtype=np.int32), lower, upper)
+        self.highs.run()
+        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return False
+        self.values = np.array(self.highs.getSolution().col_value)
+        self.objective = float(self.highs.getInfo().objective_function_value)
+        return True
 
 
 def start_afresh() -> None:

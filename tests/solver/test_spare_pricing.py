@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optimizer.audit import audit_plan
 from optimizer.prepare import prepare
 from optimizer.solve import solve
+from optimizer.solver.decomposition.choices import choose
 from optimizer.solver.decomposition.run import decompose
 from optimizer.solver.decomposition.spare_pricing import SpareTable
 from optimizer.solver.matrix import MatrixModel, solve_matrix
@@ -173,3 +174,22 @@ def test_a_decomposed_plan_with_spare_nodes_passes_the_audit() -> None:
     assert plan.cost is not None
     assert plan.cost.bound <= plan.cost.npv
     assert audit_plan(json.loads(json.dumps(plan.document())), catalog=the_catalog()).findings == ()
+
+
+terms = st.lists(st.integers(-5, 9), min_size=6, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 20), min_size=6, max_size=6), st.lists(terms, min_size=1, max_size=4))
+def test_choices_are_the_best_ones(costs: list[int], rows: list[list[int]]) -> None:
+    """Four yes-or-no columns and two in parts: the least cost of HiGHS's own search, or no plan where it has none."""
+    model = MatrixModel()
+    columns = [model.column(float(cost), 1.0, integer=i < 4) for i, cost in enumerate(costs)]
+    for row in rows:
+        model.row([(c, float(x)) for c, x in zip(columns, row, strict=True) if x], ">=", 3.5)
+    wanted, found = solve_matrix(model, gap=0.0), choose(model, columns[:4], 0.0)
+    assert (found is None) == (not len(wanted.values))
+    if found is not None:
+        assert math.isclose(found.cost, wanted.objective, rel_tol=1e-7, abs_tol=1e-7)
+        assert found.bound <= found.cost
+        assert math.isclose(found.bound, wanted.objective, rel_tol=1e-7, abs_tol=1e-7)

@@ -28,8 +28,6 @@ BEST_WAYS = 3
 """Kinds to rent that are tried per request class, from the cheapest on."""
 POOR = 0.3
 """Gap of a cell's first plan that asks for another try."""
-LEAST_CHOICE_S = 0.5
-"""What choosing these kinds may take however many cells there are."""
 QUICK_GAP = 2e-3
 """How near to the best a cell's first plan comes."""
 SMALL = 1e-9
@@ -99,12 +97,12 @@ class CellModels:
         best: CellPlan | None = None
         there = {o.option.option_id for o in offers if o.price == 0}
         cheapest = min((o.price / o.option.gpus_per_node for o in offers if o.price > 0), default=math.inf)
+        found = narrow(milp, model, cheapest)
+        if found is None:
+            return None
+        start = rounded(found, milp, there)
         for factor in LONGER:
             limit_s = factor * time_limit_s
-            found = narrow(milp, model, cheapest, max(limit_s, LEAST_CHOICE_S))
-            if found is None:
-                return best
-            start = rounded(found, milp, there)
             solution = solve_matrix(found.model, gap=gap, time_limit_s=limit_s, start=start, restarts=False)
             if len(solution.values):
                 plan = _read(milp, servers, solution, found.bound, found.chosen)

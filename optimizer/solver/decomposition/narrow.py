@@ -1,17 +1,17 @@
 """Less to decide in a cell: what looks worth it in parts, and a first plan in whole numbers near it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.model.build import Milp
-from optimizer.solver.matrix import MatrixModel, MatrixSolution, solve_matrix
+from optimizer.solver.decomposition.choices import WHOLE, choose
+from optimizer.solver.matrix import Floats, MatrixModel, MatrixSolution, solve_matrix
 
-CHOICE_GAP = 5e-3
+CHOICE_GAP = 1e-3
 """How near the best choice of kinds that survive a loss comes, with all else in parts."""
 DEAR = 0.3
 """What a replica may add to the relaxed cost to be thought of, in rents of its GPUs at the cheapest."""
-WHOLE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +24,21 @@ class Narrowed:
     bound: float
 
 
-def narrow(milp: Milp, model: MatrixModel, cheapest: float, time_limit_s: float) -> Narrowed | None:
+def narrow(milp: Milp, model: MatrixModel, cheapest: float) -> Narrowed | None:
     """Leave replicas only where they look worth it in parts; None where there is no plan.
 
     Services that must survive a loss first choose the kinds of nodes on which something is left then, with all else in
     parts: relaxed, that choice says nothing. `cheapest`: rent of a GPU of the cheapest nodes.
     """
-    choices = {column for key, column in milp.variables.spare.items() if key[0] == "more"}
+    choices = [column for key, column in milp.variables.spare.items() if key[0] == "more"]
     relaxed = solve_matrix(model, relaxed=True)
     if not len(relaxed.values):
         return None
     bound, fixed = relaxed.objective, dict[int, float]()
-    if choices:
-        chosen = _chosen(model, choices, time_limit_s)
-        if chosen is None:
-            return Narrowed(model, fixed, relaxed, bound)
+    chosen = choose(model, choices, CHOICE_GAP) if choices else None
+    if chosen is not None:
         bound = max(bound, chosen.bound)
-        fixed = dict(_structure(milp, choices, chosen))
+        fixed = dict(_structure(milp, choices, chosen.values))
         model = model.fixed(fixed)
         relaxed = solve_matrix(model, relaxed=True)
         if not len(relaxed.values):
@@ -48,20 +46,14 @@ def narrow(milp: Milp, model: MatrixModel, cheapest: float, time_limit_s: float)
     return Narrowed(_without_dear(milp, model, cheapest, relaxed), fixed, relaxed, bound)
 
 
-def _chosen(model: MatrixModel, choices: set[int], time_limit_s: float) -> MatrixSolution | None:
-    partly = replace(model, integer=[column in choices for column in range(len(model.cost))])
-    found = solve_matrix(partly, gap=CHOICE_GAP, time_limit_s=time_limit_s, restarts=False)
-    return found if len(found.values) else None
-
-
-def _structure(milp: Milp, choices: set[int], chosen: MatrixSolution) -> Iterator[tuple[int, float]]:
+def _structure(milp: Milp, choices: Sequence[int], values: Floats) -> Iterator[tuple[int, float]]:
     """What was chosen, and no replicas where there were none."""
-    yield from ((column, float(round(chosen.values[column]))) for column in choices)
+    yield from ((column, float(round(values[column]))) for column in choices)
     for need in milp.variables.spare_needs:
         for group in need.groups:
             for server in group.servers:
                 column = milp.variables.replicas[server.index, need.cell]
-                if chosen.values[column] < WHOLE:
+                if values[column] < WHOLE:
                     yield column, 0.0
 
 

@@ -41,7 +41,7 @@ def usable(data: Data) -> Data:
     names = {one["name"] for one in offers(data)}
     providers = {one.get("provider", one["name"]) for one in offers(data)}
     data["measurements"] = [one for one in data["measurements"] if one.get("gpu", "A") in there]
-    data["costs"] = [one for one in data.get("costs", []) if one.get("gpu", "A") in there]
+    data["costs"] = [one for one in data.get("costs", []) if one.get("gpu") in {None, *there}]
     limits = data.get("limits", {})
     for key, known in (("stock", names), ("providers", providers), ("gpus", there)):
         if key in limits:

@@ -53,7 +53,7 @@ def check_constraints(
             checker.holds("constraints", where, inner, "no such row follows from the problem")
     if len(derived) <= ALL_ROWS_LISTED:
         used_only = case.plan.inputs.settings.method == "decomposed"
-        _check_complete([row for row in derived.values() if row.size > 0 or not used_only], listed, checker)
+        _check_complete([row for row in derived.values() if _is_used(row) or not used_only], listed, checker)
 
 
 def _check_consistent(where: str, record: ConstraintRecord, checker: Checker) -> None:
@@ -81,6 +81,12 @@ def _check_derived(where: str, record: ConstraintRecord, row: DerivedRow, checke
     elif furthest <= TOLERANCE / 4 or nearest >= TOLERANCE * 4:  # between these, the listed rounding decides
         is_binding = furthest <= TOLERANCE
         checker.holds("constraints", where, record.binding == is_binding, "is wrongly called binding, or not binding")
+
+
+def _is_used(row: DerivedRow) -> bool:
+    """Whether there is anything in the row; nodes on which nothing stands are room, not use."""
+    idle = row.family == "pool_capacity" and row.rhs == 0 and row.lhs == -row.size
+    return row.size > 0 and not idle
 
 
 def _is_inner(record: ConstraintRecord) -> bool:

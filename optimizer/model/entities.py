@@ -55,7 +55,10 @@ class RateDemand:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way to run a job: the pools it would use together, each with its yield."""
+    """One way to run a job: the pools it would use together, each with its yield.
+
+    One that is not `tried` keeps its number in rows and plans, and has no columns of work.
+    """
 
     label: str
     gpu_id: str
@@ -64,6 +67,7 @@ class Alternative:
     members: tuple[tuple[Option, JobEstimate], ...]
     shares: tuple[float, ...]
     """Useful share of the paid hours on each member."""
+    tried: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,6 +252,7 @@ def add_work(instance: Instance, v: Variables) -> None:
                 _work_place(instance, v, demand, i, option, estimate, share, cell, group_sizes)
                 for (option, estimate), share in zip(alternative.members, alternative.shares, strict=True)
                 for cell in demand.cells
+                if alternative.tried
             ]
             v.places.extend(place for place in made if place is not None)
             cells = dict.fromkeys(cell_key(place.cell) for place in made if place and place.slots is not None)

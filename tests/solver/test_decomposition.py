@@ -133,6 +133,33 @@ def test_a_decomposed_plan_passes_the_audit() -> None:
     assert audit_plan(json.loads(json.dumps(plan.document())), catalog=the_catalog()).findings == ()
 
 
+@pytest.mark.parametrize("most", [1, 8])
+@pytest.mark.parametrize("prices", [(3.0, 1.0, 2.0), (1.0, 2.0, 3.0)])
+def test_ways_of_a_job_keep_their_numbers(monkeypatch: pytest.MonkeyPatch, prices: list[float], most: int) -> None:
+    """Whichever ways of running a job are tried, and in which order, rows name them as the whole model does."""
+    monkeypatch.setattr("optimizer.solver.decomposition.run.MOST_ALTERNATIVES", most)
+    quotes = [on_demand(f"rent-{gpu}", gpu, price=price) for gpu, price in zip("ABC", prices, strict=True)]
+    work = [serves("chat", 1.0), *(works("train", 1.0, gpu) for gpu in "ABC")]
+    data = problem([service("chat", 2.0), job("train", 100.0, deadline="20 days")], quotes, work, months=1)
+    plan = solve(parsed(data), the_catalog(), SolverSettings(gap=0.05, time_limit_s=20, method="decomposed"))
+    assert plan.cost is not None
+    assert close(plan.cost.npv, 2 * 730 * prices[0] + 100 * min(prices))
+    assert audit_plan(json.loads(json.dumps(plan.document())), catalog=the_catalog()).findings == ()
+
+
+def test_held_nodes_on_which_nothing_stands_pass_the_audit() -> None:
+    """Two reservations of one node each, of which nights need one: rows of the other one are not asked for."""
+    quotes = [reserved(f"held-{i}", price=0.5, max_nodes=1, term=1) for i in (1, 2)]
+    chat = service("chat", traffic={"profile": [0.5] * 12 + [1.5] * 12})
+    data = problem([chat], [*quotes, on_demand(price=9.0)], [serves("chat", 1.0)], months=1)
+    plan = solve(parsed(data), the_catalog(), SolverSettings(gap=0.05, time_limit_s=20, method="decomposed"))
+    assert plan.cost is not None
+    assert close(plan.cost.npv, 730.0)
+    pools = {tuple(c.index) for c in plan.constraints if c.family == "pool_capacity"}
+    assert len(pools) < 4, "a row for each reservation, by day and by night"
+    assert audit_plan(json.loads(json.dumps(plan.document())), catalog=the_catalog()).findings == ()
+
+
 def test_a_large_problem_without_a_plan_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large problem of which neither a plan nor an impossible part is found is answered so, and never built whole."""
     monkeypatch.setattr("optimizer.solver.decomposition.run.LARGEST_DIRECT", 0)

@@ -119,7 +119,8 @@ class Assembly:
 def _tried(demand: VolumeDemand, alternatives: Sequence[int] | None) -> VolumeDemand:
     if alternatives is None:
         return demand
-    return replace(demand, alternatives=tuple(demand.alternatives[i] for i in alternatives))
+    marked = (replace(one, tried=i in alternatives) for i, one in enumerate(demand.alternatives))
+    return replace(demand, alternatives=tuple(marked))
 
 
 def _reduced(

@@ -82,7 +82,7 @@ class CellModels:
         if best is not None:
             return best
         solution = solve_matrix(model, gap=gap, time_limit_s=LONGER[-1] * time_limit_s, restarts=False)
-        return _read(milp, servers, solution, solution.bound, {}) if len(solution.values) else None
+        return _read(milp, servers, _whole(model, solution), solution.bound, {}) if len(solution.values) else None
 
     def _soon(
         self,
@@ -105,7 +105,7 @@ class CellModels:
             limit_s = factor * time_limit_s
             solution = solve_matrix(found.model, gap=gap, time_limit_s=limit_s, start=start, restarts=False)
             if len(solution.values):
-                plan = _read(milp, servers, solution, found.bound, found.chosen)
+                plan = _read(milp, servers, _whole(found.model, solution), found.bound, found.chosen)
                 best = plan if best is None or plan.cost < best.cost else best
                 if best.cost - best.bound <= POOR * best.cost:
                     return best
@@ -239,13 +239,20 @@ def _longer(
         found = model.fixed(last.chosen)
         solution = solve_matrix(found, gap=gap, time_limit_s=time_limit_s, start=last.whole, restarts=False)
         if len(solution.values) and solution.objective < last.cost:
-            last = _read(milp, servers, solution, last.bound, last.chosen)
+            last = _read(milp, servers, _whole(found, solution), last.bound, last.chosen)
     left = began + time_limit_s - time.monotonic()
     if last.chosen and left < time_limit_s / 2:
         return last
     solution = solve_matrix(model, gap=gap, time_limit_s=left, start=last.whole, restarts=False)
     better = len(solution.values) and solution.objective < last.cost
-    return _read(milp, servers, solution, solution.bound, {}) if better else last
+    return _read(milp, servers, _whole(model, solution), solution.bound, {}) if better else last
+
+
+def _whole(model: MatrixModel, solution: MatrixSolution) -> MatrixSolution:
+    """The solution with its whole numbers rounded and the rest decided again, so that shares fit what is there."""
+    rounds = {c: float(round(x)) for c, x in enumerate(solution.values) if model.integer[c]}
+    again = solve_matrix(model.fixed(rounds), relaxed=True)
+    return again if len(again.values) else solution
 
 
 def _read(

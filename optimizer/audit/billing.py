@@ -4,7 +4,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from optimizer.audit.calendar import HOURS_PER_MONTH
 from optimizer.audit.case import Case, Key
 from optimizer.audit.document import OptionRecord, StretchRecord
 from optimizer.audit.fleet import gpus_used
@@ -12,7 +11,7 @@ from optimizer.audit.jobs import Working
 from optimizer.audit.report import TOLERANCE, Checker
 from optimizer.audit.rows import DerivedRow, derived_row
 from optimizer.audit.services import Place, Station
-from optimizer.audit.steps import days_paid, months_paid
+from optimizer.audit.steps import days_charged, days_paid, months_paid
 from optimizer.audit.stretches import FROM_START, When, hours_charged, months_charged
 
 BillKey = tuple[str, str, int]
@@ -42,7 +41,7 @@ def _charged(
         if stretch.option == name:
             used = (blocks[stretch.first_block].start_month, blocks[stretch.last_block].end_month)
             span = months_paid(option, *used)
-            per_month = HOURS_PER_MONTH * share_of(case, option, stretch.days)
+            per_month = days_charged(span, share_of(case, option, stretch.days))
             yield stretch.nodes, _spread(case, span, per_month, change, window)
     for (rented, key), nodes in case.rented.items():
         if rented == name and not option.long_step:
@@ -79,6 +78,8 @@ def _idle_hours(case: Case, name: str) -> dict[BillKey, float]:
 
 def share_of(case: Case, option: OptionRecord, days: str) -> float:
     """Share of all hours that some days have."""
+    if days == "all":
+        return 1.0
     slices = case.plan.grid.slices
     named = days_paid(option, slices)
     return math.fsum(s.share_of_hours for s, found in zip(slices, named, strict=True) if found == days)
@@ -164,12 +165,12 @@ def _nodes_of_stretches(case: Case) -> dict[tuple[str, Key], int]:
             days = days_paid(option, case.plan.grid.slices)
             own = [stretch for stretch in case.plan.schedule.stretches if stretch.option == name]
             for key in case.cells:
-                found[name, key] = sum(s.nodes for s in own if _covers(s, key[0]) and s.days == days[key[1]])
+                found[name, key] = sum(s.nodes for s in own if _covers(s, key[0], days[key[1]]))
     return found
 
 
-def _covers(stretch: StretchRecord, block: int) -> bool:
-    return stretch.first_block <= block <= stretch.last_block
+def _covers(stretch: StretchRecord, block: int, days: str) -> bool:
+    return stretch.first_block <= block <= stretch.last_block and stretch.days in (days, "all")
 
 
 def check_step_references(case: Case, checker: Checker) -> None:
@@ -181,7 +182,7 @@ def check_step_references(case: Case, checker: Checker) -> None:
         checker.holds("references", where, long, f"{stretch.option} is not paid in steps longer than an hour")
         inside = stretch.first_block <= stretch.last_block < blocks and stretch.nodes > 0
         checker.holds("references", where, inside, "is no stretch of blocks with nodes")
-        days = [] if option is None else days_paid(option, case.plan.grid.slices)
+        days = [] if option is None else ["all", *days_paid(option, case.plan.grid.slices)]
         checker.holds("references", where, stretch.days in days, f"days {stretch.days} are not paid apart")
     for number, bill in enumerate(case.plan.schedule.bills):
         billing = case.billings.get((bill.run, bill.option, bill.estimate))
@@ -206,7 +207,7 @@ def step_rows(case: Case, works: list[Working]) -> Iterator[DerivedRow]:
         for number in range(len(case.plan.grid.blocks)) if option.long_step and name in used else ():
             for named in dict.fromkeys(days):
                 there = case.rented.get((name, (number, days.index(named))), 0)
-                parts = [there, *(-s.nodes for s in own if s.days == named and _covers(s, number))]
+                parts = [there, *(-s.nodes for s in own if _covers(s, number, named))]
                 index = (name, case.cells[number, 0].index[0], named)
                 yield derived_row("billing_step", index, parts, "=", 0.0, "nodes")
     yield from _bill_rows(case, works)

@@ -51,6 +51,18 @@ def months_paid(option: OptionRecord, start_month: float, end_month: float) -> t
     return origin / HOURS_PER_MONTH, (origin + steps * step) / HOURS_PER_MONTH
 
 
+def days_charged(span: tuple[float, float], share: float) -> float:
+    """Hours charged per month of a span for days that have a share of all hours.
+
+    What is paid for less than a week has whole days of a kind, however few of them a mean of weeks gives.
+    """
+    months = span[1] - span[0]
+    hours = share * months * HOURS_PER_MONTH
+    if months * HOURS_PER_MONTH < 7 * _DAY - NEAR_HOURS:
+        hours = math.ceil((hours - NEAR_HOURS) / _DAY) * _DAY
+    return hours / months
+
+
 # --- runs of jobs -----------------------------------------------------------------------------------------------------
 
 
@@ -159,7 +171,7 @@ def _billing(run: RunLike, way: Way, member: Member, slices: Sequence[SliceRecor
         node_hours *= most * option.gpus_per_node / (way.most_gpus * kept)
     if node_hours > MOST_STEPS * step * (1.0 if run.days is None else run.days):
         return None
-    days = days_paid(option, slices) if run.days is None else ["all"] * len(slices)
+    days = ["all"] * len(slices)
     shares = [one.share_of_hours for one in slices]
     window = (run.start_month, run.end_month)
     return Billing(option, node_hours, way.least_nodes(member), most, window, run.days, days, shares)

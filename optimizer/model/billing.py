@@ -15,6 +15,7 @@ from optimizer.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 ALL_DAYS = "all"
 EPSILON_HOURS = 1e-6
+DAYS_PER_WEEK = 7
 MOST_STEPS = 1e6
 """Runs of more node-steps than this are paid as they are used: rounding is less than a millionth of them."""
 
@@ -26,7 +27,7 @@ MOST_STEPS = 1e6
 class Stretch:
     """Nodes rented from the start of a block to the end of the same or a later one, on some days, in whole steps.
 
-    `share_of_hours` is that of the days; paid is what it has of the time from `start_month` to `end_month`.
+    `share_of_hours` is that of the days paid; paid is what it has of the time from `start_month` to `end_month`.
     """
 
     option: Option
@@ -61,17 +62,24 @@ def share_of_days(grid: TimeGrid, days: dict[int, str], named: str) -> float:
 def stretches(grid: TimeGrid, option: Option) -> Iterator[Stretch]:
     """Every stretch that nodes of an option may be rented for.
 
-    None goes on beyond a block that ends with a step: there the next one begins at the same cost.
+    None of all days goes on beyond a block that ends with a step: there the next one begins at the same cost.
     """
     days = days_of_slices(grid, option)
-    for named in dict.fromkeys(days.values()):
-        share = share_of_days(grid, days, named)
+    for named in dict.fromkeys((*days.values(), ALL_DAYS)):
+        share = 1.0 if named == ALL_DAYS else share_of_days(grid, days, named)
         for first in grid.blocks:
             for last in grid.blocks[first.index :]:
                 start, end, whole = _paid_months(option, first.start_month, last.end_month)
-                yield Stretch(option, named, share, first.index, last.index, start, end)
-                if whole:
+                paid = share if named == ALL_DAYS else _whole_days(share, end - start)
+                yield Stretch(option, named, paid, first.index, last.index, start, end)
+                if whole and named == ALL_DAYS:
                     break
+
+
+def _whole_days(share: float, months: float) -> float:
+    """Share of whole days that days of one kind pay for: within a week whole ones, of weeks and more their share."""
+    days = months * HOURS_PER_MONTH / HOURS_PER_DAY
+    return share if days >= DAYS_PER_WEEK - EPSILON_HOURS else math.ceil(share * days - EPSILON_HOURS) / days
 
 
 def _paid_months(option: Option, start_month: float, end_month: float) -> tuple[float, float, bool]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.estimator.types import JobEstimate
-from optimizer.model.billing import ALL_DAYS, Piece, days_of_slices, pieces
+from optimizer.model.billing import ALL_DAYS, Piece, pieces
 from optimizer.model.entities import VolumeDemand, occupied_gpus
 from optimizer.model.options import Option
 from optimizer.model.rows import Columns
@@ -112,8 +112,8 @@ class Steps:
 
     @property
     def name(self) -> str:
-        """`whole`, or `weekday-whole` where days are paid apart."""
-        return self.piece.name if self.days == ALL_DAYS else f"{self.days}-{self.piece.name}"
+        """`whole`, or the part that an end of the window cuts."""
+        return self.piece.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +143,13 @@ class Bill:
 def make_bill(columns: Columns, key: tuple[str, int, str], places: tuple[WorkPlace, ...], grid: TimeGrid) -> Bill:
     """The bill of a run's places on an option, with its columns; `key` names run, alternative and option."""
     first, option = places[0], places[0].option
-    apart = option.long_step and first.demand.days is None
-    kinds = days_of_slices(grid, option) if apart else {s.index: ALL_DAYS for s in grid.slices}
     steps: list[Steps] = []
-    for days in dict.fromkeys(kinds[place.cell.slice] for place in places):
-        there = {s: grid.slices[s].share_of_hours for s, named in kinds.items() if named == days}
-        total = math.fsum(there.values())
-        each = 1.0 if first.demand.days is None else first.demand.days
-        for piece in pieces(option, first.demand, first.most_node_hours, first.most_nodes_at_once):
-            held = piece.hours * each / first.most_node_hours
-            shares: dict[int | None, float] = {s: held * share / total for s, share in there.items()}
-            name = (*key, days, piece.name)
-            steps.append(_steps(columns, name, first, piece, each, days, shares if option.long_step else {None: held}))
+    each = 1.0 if first.demand.days is None else first.demand.days
+    for piece in pieces(option, first.demand, first.most_node_hours, first.most_nodes_at_once):
+        held = piece.hours * each / first.most_node_hours
+        shares: dict[int | None, float] = {s.index: held * s.share_of_hours for s in grid.slices}
+        name = (*key, ALL_DAYS, piece.name)
+        steps.append(_steps(columns, name, first, piece, each, ALL_DAYS, shares if option.long_step else {None: held}))
     return Bill(places, tuple(steps), columns.add("idle", key))
 
 

@@ -73,6 +73,28 @@ def test_a_run_is_rounded_up_once(amount: float, more: Data, hours: float) -> No
     assert least_cost(data) == pytest.approx(hours)
 
 
+@pytest.mark.parametrize("clock", [False, True])
+@pytest.mark.parametrize(
+    ("amount", "window", "most", "days"),
+    [(12.0, 72, 2, 1), (12.0, 48, 4, 1), (24.0, 24, 1, 1), (30.0, 72, 1, 2), (59.94, 60, 1, 3), (60.0, 60, 1, 3)],
+)
+def test_a_run_in_a_window_of_days_pays_whole_days(
+    amount: float, window: int, most: int, days: int, clock: bool
+) -> None:
+    """However few days of a kind a mean of weeks has in a window, one that is used is paid in full."""
+    work = job(amount=amount, deadline=f"{window} h", max_gpus=most)
+    offer = on_demand(billing_step="day", billed_by_clock=clock)
+    assert least_cost(problem([work], [offer], [works()], months=1)) == pytest.approx(24 * days)
+
+
+def test_less_than_a_week_of_weekdays_is_whole_days() -> None:
+    """Three days, of which a mean of weeks makes 2.14 weekdays: nodes pay three, for weekdays or for all days."""
+    chat = service(rate=1 / 4.2, traffic={"profile": OFFICE + NEVER})
+    assert least_cost(problem([chat], [on_demand(billing_step="day")], [serves()], months=72 / 730)) == pytest.approx(
+        72
+    )
+
+
 def test_a_run_across_cuts_of_the_grid_is_rounded_once() -> None:
     """What cuts the grid (another job, a new period) is no end of a use."""
     runs = [job("long", 40.0, max_gpus=1, deadline="60 days"), job("cut", 0.5, start="20 h", deadline="0.5 h")]

@@ -6,6 +6,7 @@ The docstring of a family is its inequality, then why. Left-hand sides hold vari
 from collections import defaultdict
 from collections.abc import Iterator
 
+from optimizer.model.billing import ALL_DAYS
 from optimizer.model.entities import Instance
 from optimizer.model.lookup import cell_index, month_label
 from optimizer.model.places import Bill
@@ -31,9 +32,13 @@ def billing_step(instance: Instance, v: Variables, _: tuple[CostLine, ...]) -> I
 
 def _stretch_rows(instance: Instance, v: Variables) -> Iterator[Row]:
     covering: dict[tuple[str, str, int], list[Term]] = defaultdict(list)
+    kinds: dict[str, dict[str, None]] = defaultdict(dict)
+    for option_id, days, _ in v.there:
+        kinds[option_id][days] = None
     for stretch, column in v.stretches:
         for block in range(stretch.first, stretch.last + 1):
-            covering[stretch.option.option_id, stretch.days, block].append((column, -1.0))
+            for days in kinds[stretch.option.option_id] if stretch.days == ALL_DAYS else (stretch.days,):
+                covering[stretch.option.option_id, days, block].append((column, -1.0))
     for (option_id, days, block), terms in covering.items():
         index = (option_id, month_label(instance.grid.blocks[block].start_month), days)
         yield row(FAMILY, index, [(v.there[option_id, days, block], 1.0), *terms], "=", 0.0, "nodes")

@@ -62,6 +62,8 @@ def status_line(document: Document) -> str:
     stopped = "Interrupted" if document.get("interrupted") else "Stopped by the time limit"
     if document["cost"] is None:
         return f"{stopped} before any plan was found."
+    if document["inputs"].get("settings", {}).get("method") == "decomposed" and not document.get("interrupted"):
+        stopped = "Planned by prices and cells"
     verdict = "Optimal" if status == "optimal" else f"{stopped}: a plan that can be carried out"
     return f"{verdict}; {_proof(document['cost']['gap'])} (gap asked: {percent(asked)})."
 
@@ -219,10 +221,12 @@ def _idle(document: Document) -> Iterator[str]:
         if (a["workload"], a["deployment"]) not in lines[a["option"]]:
             kept[a["option"]] += a["gpus_peak"]
             lines[a["option"]].add((a["workload"], a["deployment"]))
+    redundant = any(workload.get("redundancy") for workload in document["inputs"]["problem"]["workloads"])
+    spares = ", spares for a loss of nodes among them" if redundant else ""
     for option, there in _gpus_there(document).items():
         paid, idle = quantity(there, "GPUs"), there - kept[option]
         if idle > 1e-6:
-            yield f"{option}: {paid} paid for, at least {number(idle)} of them idle even at the peak."
+            yield f"{option}: {paid} paid for, at least {number(idle)} of them idle even at the peak{spares}."
 
 
 def _starting_over(document: Document) -> Iterator[str]:

@@ -125,6 +125,9 @@ def test_gpus_that_are_paid_and_idle_are_mentioned():
     """One replica on a node of eight: seven idle at the peak."""
     document = solve(parse_problem(CLASSES, "classes", catalog=CATALOG).problem, CATALOG).document()
     assert "rent A: 8 GPUs paid for, at least 7 of them idle even at the peak." in page(document)
+    spare = CLASSES.replace("    kind: service\n", "    kind: service\n    redundancy: n+1\n")
+    document = solve(parse_problem(spare, "classes", catalog=CATALOG).problem, CATALOG).document()
+    assert "idle even at the peak, spares for a loss of nodes among them." in page(document)
     full = CLASSES.replace("gpus_per_node: 8", "gpus_per_node: 1")
     document = solve(parse_problem(full, "classes", catalog=CATALOG).problem, CATALOG).document()
     assert "idle even at the peak" not in page(document)

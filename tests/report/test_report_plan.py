@@ -192,6 +192,8 @@ def test_status_lines_of_unproven_plans():
     assert status_line(stopped).startswith("Stopped by the time limit")
     assert "more than 3.4 % cheaper" in status_line(stopped)
     assert status_line({**stopped, "interrupted": True}).startswith("Interrupted")
+    inputs = {**document["inputs"], "settings": {**document["inputs"]["settings"], "method": "decomposed"}}
+    assert status_line({**stopped, "inputs": inputs}).startswith("Planned by prices and cells")
     unknown = {**stopped, "cost": {**cost, "gap": None, "bound": None}}
     assert "not known yet" in status_line(unknown)
     assert "none yet" in plain_text(plan_sections(unknown))

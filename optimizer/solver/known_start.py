@@ -20,7 +20,7 @@ from optimizer.solver.milp import (
 )
 
 SAME = 1e-6
-"""Costs this close to one another are the same, relative."""
+"""Costs this close to one another are the same, relative: a start may pass a row by as much as HiGHS tolerates."""
 SHORTEST_S = 0.1
 
 
@@ -58,8 +58,9 @@ def _time_left(settings: SolverSettings, since: float) -> float | None:
 
 def _better(unproven: Solution, again: Solution) -> Solution:
     """The solution of a search without a start, or the first plan, unproven, where that search found none as good."""
-    if again.values and again.objective <= unproven.objective:
+    if again.values and again.objective <= unproven.objective + SAME * abs(unproven.objective):
         return again
     bound = unproven.bound if math.isnan(again.bound) else max(unproven.bound, again.bound)
+    bound = min(bound, unproven.objective)
     gap = relative_gap(unproven.objective, bound)
     return replace(unproven, status="feasible", bound=bound, gap=gap, interrupted=again.interrupted)

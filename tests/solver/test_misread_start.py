@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from optimizer.solve import linear_model
-from optimizer.solver.milp import SolverSettings, solve_model
+from optimizer.solver import known_start
+from optimizer.solver.milp import Solution, SolverSettings, solve_model
 from optimizer.solver.spare_start import solve_from_spares
 from tests.model.builders import (
     Data,
@@ -60,3 +61,16 @@ def test_without_time_for_another_search_it_is_a_plan_without_proof() -> None:
         assert at_most(best.objective, found.objective)
         assert at_most(found.bound, best.objective)
         assert found.status == "optimal" or found.gap > 0
+
+
+def test_a_start_that_is_cheaper_by_rounding_alone_is_no_other_plan() -> None:
+    """What the search without a start proves is the answer where the start's plan costs less by a hair only."""
+    start = Solution("feasible", (1.0,), -749.4821068, -760.0, 0.01)
+    proven = Solution("optimal", (1.0,), -749.4820968, -749.4820968, 0.0)
+    assert known_start._better(start, proven) is proven
+    dearer = replace(proven, objective=-700.0, bound=-749.9)
+    kept = known_start._better(start, dearer)
+    assert (kept.objective, kept.bound, kept.status) == (start.objective, -749.9, "feasible")
+    above = known_start._better(start, replace(proven, objective=-700.0, bound=-700.0))
+    assert above.bound == start.objective
+    assert above.gap == 0

@@ -129,7 +129,8 @@ def learnt_row(few: FewWholes, duals: Floats) -> tuple[Floats, float, Floats]:
     """
     at_least, at_most = np.isfinite(few.row_lower), np.isfinite(few.row_upper)
     u = np.where((duals > 0) & at_least | (duals < 0) & at_most, duals, 0.0)
-    sums = np.bincount(few.index, weights=few.value * u[few.row], minlength=len(few.price) + len(few.rest))
+    columns = len(few.price) + len(few.rest)
+    sums: Floats = np.bincount(few.index, weights=few.value * u[few.row], minlength=columns).astype(np.float64)
     used = np.flatnonzero(u)
     side = float(np.where(u > 0, few.row_lower, few.row_upper)[used] @ u[used])
     side -= float(np.maximum(sums[len(few.price) :], 0.0) @ few.rest_upper)

@@ -151,7 +151,9 @@ class FleetModel:
     def affordable(self, prices: Floats) -> Floats:
         """Prices by state, row and kind, together no more than renting costs."""
         total = prices.sum(axis=0)
-        return prices * np.divide(self.pricing.rent, total, out=np.ones(total.shape), where=total > self.pricing.rent)
+        dear = total > self.pricing.rent
+        factors: Floats = np.divide(self.pricing.rent, total, out=np.ones(total.shape), where=dear)
+        return prices * factors
 
     def without_gains(self, prices: Floats) -> Floats:
         """Prices by state, row and kind, lowered for kinds of which an order would be worth more than it costs."""

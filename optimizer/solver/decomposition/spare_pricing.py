@@ -117,8 +117,9 @@ class SpareTable:
         held = np.sort(np.minimum.reduceat(limited, self.host_starts, axis=1), axis=1)
         amounts = _amounts(held, price, self.need + worst, worst)
         rest = self.need + worst - amounts.sum(axis=1)
-        spent = (amounts * np.where(amounts > 0, held, 0.0)).sum(axis=1)
-        return spent + np.multiply(rest, price, out=np.zeros(len(rest)), where=rest > DUST * self.need)
+        spent: Floats = (amounts * np.where(amounts > 0, held, 0.0)).sum(axis=1)
+        dear: Floats = np.multiply(rest, price, out=np.zeros(len(rest)), where=rest > DUST * self.need)
+        return spent + dear
 
     def _spare(self, ratio: Floats, worst: Floats, cost: Floats, shape: tuple[int, ...]) -> Spare:
         """Costs and nodes by row, at the worst loss that is best."""

@@ -232,7 +232,7 @@ def _stand_in(option: Option, most: int) -> Option:
 
 def _longer(
     milp: Milp, servers: Sequence[int], model: MatrixModel, gap: float, time_limit_s: float, last: CellPlan
-) -> CellPlan | None:
+) -> CellPlan:
     """Go on from a plan: with what was chosen first, then, if that is done in time, with everything."""
     began = time.monotonic()
     if last.chosen:

@@ -31,18 +31,13 @@ def narrow(milp: Milp, model: MatrixModel, cheapest: float) -> Narrowed | None:
     parts: relaxed, that choice says nothing. `cheapest`: rent of a GPU of the cheapest nodes.
     """
     choices = [column for key, column in milp.variables.spare.items() if key[0] == "more"]
+    chosen = choose(model, choices, CHOICE_GAP) if choices else None
+    fixed = {} if chosen is None else dict(_structure(milp, choices, chosen.values))
+    model = model.fixed(fixed)
     relaxed = solve_matrix(model, relaxed=True)
     if not len(relaxed.values):
         return None
-    bound, fixed = relaxed.objective, dict[int, float]()
-    chosen = choose(model, choices, CHOICE_GAP) if choices else None
-    if chosen is not None:
-        bound = max(bound, chosen.bound)
-        fixed = dict(_structure(milp, choices, chosen.values))
-        model = model.fixed(fixed)
-        relaxed = solve_matrix(model, relaxed=True)
-        if not len(relaxed.values):
-            return None
+    bound = relaxed.objective if chosen is None else chosen.bound
     return Narrowed(_without_dear(milp, model, cheapest, relaxed), fixed, relaxed, bound)
 
 
